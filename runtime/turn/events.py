@@ -1,0 +1,70 @@
+"""What a turn says while it runs and when it ends: the one vocabulary between runner and executor.
+
+A runner yields any number of Step and Snapshot events and then exactly one of Answer or Failed, within the turn's
+deadline, on every path (architecture §6). Text in them is checked and capped by `turn/stream.py`, not yet screened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """Why a turn has no answer of the model's. Each maps to one configured message; the detail is for the log."""
+
+    TIMEOUT = "timeout"  # message: timeout
+    EMPTY = "empty"  # message: empty_model
+    BUSY = "busy"  # spawner ceiling reached; message: busy
+    ENGINE = "engine"  # container could not be created or started; message: spawn_error
+    SPAWNER = "spawner"  # spawner unreachable; message: spawn_error
+    MODEL = "model"  # API failure, budget or grammar refusal; message: error
+    OUTPUT = "output"  # output cap passed; message: error
+    CRASH = "crash"  # CLI or container died before it answered; message: error
+    CANCELLED = "cancelled"  # message: cancelled
+    INTERNAL = "internal"  # a bug of ours; message: error
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The model uses a tool. `label` is made of fixed words and a file's base name."""
+
+    tool: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The answer so far, whole (not a delta)."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a turn cost, as the model's door counted it; zeros when unknown."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    refused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The one answer: non-empty text. Terminal."""
+
+    text: str
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No answer, and why. `detail` is for operators' logs only and holds no visitor text. Terminal."""
+
+    cause: Cause
+    detail: str
+    usage: Usage = Usage()
+
+
+TurnEvent = Step | Snapshot | Answer | Failed
