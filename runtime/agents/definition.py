@@ -1,7 +1,7 @@
-"""What an agent is, wherever its definition came from: one immutable value that everything after loading works on.
+"""What an agent is, wherever it was defined: one immutable value that everything after loading works on.
 
-An instance folder (`runtime/agents/instance.py`) is one source of it; Markdown agents and a remote catalogue will be
-others. `turn/plan.py` and `spawner/policy.py` never ask which (architecture §7, "What an agent is").
+An instance folder (`runtime/agents/instance.py`) is one source of it; Markdown agents and a remote catalogue
+will be others. `turn/plan.py` and `spawner/policy.py` never ask which (architecture §7, "What an agent is").
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,8 @@ class Card:
 class Grounding:
     """What the agent may know: directories of public documents, and the part of them told to it up front.
 
-    `directory` is the turn's working directory, `extra` become /extra/0, /extra/1 and so on, `inline` are glob patterns below
-    `directory` whose files are appended to the persona.
+    `directory` is the turn's working directory, `extra` become /extra/0, /extra/1 and so on, `inline` are
+    glob patterns below `directory` whose files are appended to the persona.
     """
 
     directory: Path
@@ -66,8 +68,8 @@ class Grounding:
 class Tools:
     """What the agent may do, as the closed grammar of architecture §4 allows it.
 
-    `builtin` is a subset of Read, Glob, Grep in that order; `granted` are names of scripts in the tools folder
-    without `.py` (`opening_hours`), each served as `mcp__grants__NAME`.
+    `builtin` is a subset of Read, Glob, Grep in that order; `granted` are names of scripts in the tools
+    folder without `.py` (`opening_hours`), each served as `mcp__grants__NAME`.
     """
 
     builtin: tuple[str, ...] = ("Read", "Glob", "Grep")
@@ -114,9 +116,11 @@ class Network:
 class AgentDefinition:
     """One agent, complete and immutable.
 
-    `persona` is the prompt text as written, placeholders included: `render_persona` fills them in for the place where the
-    turn will run. `tools_dir` holds the granted scripts. `digest` covers every field but the three directories, so that
-    two processes that mount the same files under different paths agree, and nothing of the documents themselves.
+    `persona` is the prompt text as written, placeholders included: `render_persona` fills them in for the
+    place where the turn will run. `tools_dir` holds the granted scripts. `digest` covers every field but the
+    three directories, so that two processes that mount the same files under different paths agree, and
+    nothing of the documents themselves. `binary` is the CLI for a turn without a sandbox; a sandboxed turn
+    never looks at it.
     """
 
     id: str
@@ -130,6 +134,7 @@ class AgentDefinition:
     messages: Messages = field(default_factory=Messages)
     network: Network = field(default_factory=Network)
     guardrails: tuple[str, ...] = ()
+    binary: str = "claude"
 
     @property
     def digest(self) -> str:
@@ -142,5 +147,5 @@ class AgentDefinition:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def render_persona(self, *, tools_dir: str, instance_dir: str) -> str:
-        """Return the persona with `${tools_dir}` and `${instance_dir}` replaced (seed S1 §2); nothing else changes."""
+        """Return the persona with `${tools_dir}` and `${instance_dir}` filled in; nothing else changes."""
         return self.persona.replace("${tools_dir}", tools_dir).replace("${instance_dir}", instance_dir)

@@ -1,0 +1,71 @@
+"""Decides which directories an instance may make readable to visitors, before anything reads them.
+
+This is the most important setting of an instance: a first implementation of the same idea fell back to the
+repository's root when nothing was configured. So there is no default, and a directory that holds the
+repository, a home or the system is refused whatever the file says.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SYSTEM = tuple(Path(name) for name in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"))
+MEND = "name the folder of public documents itself"
+
+
+def resolve_directory(text: str, root: Path, instance: Path, environ: Mapping[str, str]) -> Path | str:
+    """Return the absolute directory that a setting names, or one sentence about why it names none.
+
+    `${instance_dir}/` is the instance's folder and `~/` is `HOME` of `environ`. A relative path starts at
+    `root` and has to stay below it, because services see the root under another name and a path through `..`
+    would end elsewhere there. Links are not followed here.
+    """
+    if not text.isprintable():
+        return "holds a character that cannot be printed"
+    if text.startswith("${instance_dir}/"):
+        text = os.fspath(instance) + text.removeprefix("${instance_dir}")
+    if text == "~" or text.startswith("~/"):
+        home = environ.get("HOME", "")
+        if not home.startswith("/"):
+            return "starts at ~, but HOME is not set"
+        return Path(os.path.normpath(home + text[1:]))
+    if text.startswith("~"):
+        return "names another user's home"
+    if text.startswith("/"):
+        return Path(os.path.normpath("/" + text.lstrip("/")))
+    path = Path(os.path.normpath(root / text))
+    if path != root and root not in path.parents:
+        return "is a relative path that leaves the repository"
+    return path
+
+
+def refuse_directory(path: Path, root: Path, instance: Path, environ: Mapping[str, str]) -> str:
+    """Say why `path` must not become readable to visitors, or return "". Goes by names; follows no link."""
+    if path == Path("/") or path == root or path in root.parents:
+        return "holds the whole repository"
+    if path == instance or path in instance.parents:
+        return "holds the instance's own files"
+    if any(path == name or name in path.parents for name in SYSTEM):
+        return "belongs to the system"
+    home = environ.get("HOME", "")
+    if home.startswith("/") and len(home) > 1 and (path == Path(home) or path in Path(home).parents):
+        return "holds your home directory"
+    return ""
+
+
+def check_directory(path: Path, root: Path, instance: Path, environ: Mapping[str, str]) -> str:
+    """Say why the directory on disk cannot be used, or return "". A link counts as what it leads to."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return "does not exist"
+    if not real.is_dir():
+        return "is not a directory"
+    if not os.access(real, os.R_OK | os.X_OK):
+        return "cannot be read by this user"
+    return refuse_directory(real, root.resolve(), instance.resolve(), environ)

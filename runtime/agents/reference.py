@@ -1,0 +1,114 @@
+"""Writes docs/reference/settings.md from the table of settings, so that page and validation cannot differ.
+
+python -m runtime.agents.reference > docs/reference/settings.md
+"""
+
+from __future__ import annotations
+
+import sys
+
+from runtime.agents.fields import (
+    DEVELOPMENT,
+    ENVIRONMENT,
+    MESSAGES,
+    OVERRIDES,
+    PROVIDER,
+    SETTINGS,
+    SKILL,
+    Field,
+)
+
+_INTRODUCTION = """# Settings of an instance
+
+Written by `python -m runtime.agents.reference` from `runtime/agents/fields.py`; a test compares them.
+
+An instance is a folder `instances/NAME/` with `agent.yaml` (this page), the prompt file and `tools/`. NAME
+has lower-case letters, digits, `-` and `_`. Check one with `./gatehouse just check NAME`: all mistakes are
+reported at once, as `file:line:col: key: what is wrong (how to mend it)`, and the exit code is 3.
+
+The file is plain YAML of at most 256 KiB: no anchors, aliases, tags or directives, no key twice, no unknown
+key.
+"""
+
+_PLACEHOLDERS = """
+## Placeholders
+
+In the prompt, `${tools_dir}` and `${instance_dir}` become the tools folder and the instance's folder as a
+turn sees them. `${tools_dir}` also stands in `allowed_tools`. A directory setting may begin with
+`${instance_dir}/`, the instance's folder on disk. Grounding files are never changed.
+"""
+
+
+def settings_page() -> str:
+    """Return the whole page as Markdown."""
+    development = ", ".join(f"`{word}`" for word in sorted(DEVELOPMENT))
+    variables = [
+        "\n## Environment variables\n",
+        "A variable beats the file, and a command-line flag beats the variable.",
+        "One that is set to nothing counts as not set.",
+        "",
+        "| variable | sets |",
+        "|---|---|",
+        *(f"| `{name}` | `{item.key}` |" for name, item in OVERRIDES.items()),
+        f"| `{ENVIRONMENT}` | `production` unless given; {development} add `cors_dev_origins` |",
+        "",
+    ]
+    return (
+        _INTRODUCTION
+        + "\n## agent.yaml\n\n"
+        + _table(SETTINGS)
+        + "\n## provider\n\n"
+        + _table(PROVIDER)
+        + "\n## skills, each\n\n"
+        + _table(SKILL)
+        + "\n## messages\n\n"
+        + _table(MESSAGES)
+        + "\n".join(variables)
+        + _PLACEHOLDERS
+    )
+
+
+def _table(fields: tuple[Field, ...]) -> str:
+    rows = ["| key | shape | default | bounds | meaning |", "|---|---|---|---|---|"]
+    rows += [
+        f"| `{item.key}` | {item.kind.value} | {_default(item)} | {_bounds(item)} | {_meaning(item)} |"
+        for item in fields
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _default(item: Field) -> str:
+    if item.required:
+        return "required"
+    if item.default_text:
+        return item.default_text
+    if item.default is None:
+        return "see below" if item.fields and item.key == "messages" else "none"
+    if isinstance(item.default, tuple):
+        return ", ".join(f"`{text}`" for text in item.default) or "empty"
+    if isinstance(item.default, str):
+        return f"`{item.default}`" if item.default else "empty"
+    return f"{item.default:g}"
+
+
+def _bounds(item: Field) -> str:
+    if item.maximum is None:
+        return ""
+    unit = item.unit
+    if not unit:
+        listed = isinstance(item.default, tuple) or "list" in item.kind.value
+        unit = (
+            "items" if listed else "characters" if item.kind.value not in {"whole number", "number"} else ""
+        )
+    low = f"{item.minimum:g} to" if item.minimum is not None else "up to"
+    return f"{low} {item.maximum:.0f} {unit}".rstrip()
+
+
+def _meaning(item: Field) -> str:
+    shape = f" Allowed: {item.shape}." if item.shape else ""
+    variable = f" Variable: `{item.environment}`." if item.environment else ""
+    return f"{item.description}{shape}{variable}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

@@ -1,0 +1,289 @@
+"""Turns the marked YAML tree into checked values by the table, and reports all mistakes at once.
+
+Everything here is the same for every field of a kind; what joins several settings (directories that must
+exist, scripts that grants name) is `instance.py`'s. A value that is wrong is left out of the result, beside
+its problem.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import string
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from runtime.agents.fields import MESSAGES, Field, Kind
+from runtime.agents.yaml_source import Entry, Mapping, Node, Report, Scalar, Sequence
+
+_TEXT_LENGTH = 500  # of one item in a list of texts
+_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,9})?")
+_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_MANY_LINES = frozenset({"description", "allowed_tools"})
+_EXAMPLES = {
+    Kind.INTEGER: "write a whole number without a unit, such as 8011",
+    Kind.NUMBER: "write a number without a unit, such as 90",
+    Kind.URL: "write it whole, such as https://example.org/about",
+    Kind.ORIGIN_LIST: "write scheme and host only, such as https://www.example.org",
+    Kind.PATTERN_LIST: "write a pattern below grounding_dir, such as facts/*.md",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value was written: line and column from 1, or 0 for a variable of the environment."""
+
+    report: Report
+    line: int
+    col: int
+    path: str
+
+    def add(self, message: str, mend: str) -> None:
+        """Report a problem of this value."""
+        self.report.add(self.line, self.col, self.path, message, mend)
+
+
+@dataclass(slots=True)
+class Values:
+    """Checked values by key, and the place of each value and list item (`key[0]`) that was given."""
+
+    found: dict[str, Any] = field(default_factory=dict)
+    places: dict[str, Place] = field(default_factory=dict)
+
+
+def read_fields(
+    source: Mapping,
+    fields: tuple[Field, ...],
+    report: Report,
+    prefix: str = "",
+    given: frozenset[str] = frozenset(),
+) -> Values:
+    """Read one mapping by its table. `given` names required keys that another source provides.
+
+    Defaults are filled in for keys that are absent; a key whose value is wrong is absent from `found` and
+    reported.
+    """
+    values = Values()
+    entries = {entry.key: entry for entry in source.entries}
+    known = {item.key: item for item in fields}
+    for entry in source.entries:
+        if entry.key not in known:
+            _report_unknown(entry, known, report, prefix)
+    for item in fields:
+        path = prefix + item.key
+        present = entries.get(item.key)
+        if present is None:
+            if item.required and item.key not in given:
+                report.add(
+                    source.line, source.col, path, "is missing", f"add `{item.key}:`; {_summary(item)}"
+                )
+            elif item.default is not None:
+                values.found[item.key] = item.default
+            continue
+        values.places[item.key] = Place(report, present.value.line, present.value.col, path)
+        value = _read(present.value, item, path, report, values)
+        if value is not None:
+            values.found[item.key] = value
+    return values
+
+
+def read_text(raw: str, item: Field, place: Place) -> Any:
+    """Check one value given as bare text (a variable of the environment); None when wrong, and reported."""
+    if item.kind is Kind.ORIGIN_LIST:
+        parts = [part.strip() for part in raw.split(",")]
+        checked = [_check_item(part, item, place) for part in parts if part]
+        return tuple(text for text in checked if text is not None)
+    return _check(raw.strip(), item, place)
+
+
+def _report_unknown(entry: Entry, known: dict[str, Field], report: Report, prefix: str) -> None:
+    close = difflib.get_close_matches(entry.key, known, n=1)
+    mend = f"did you mean `{close[0]}`?" if close else "known keys: " + ", ".join(sorted(known))
+    report.add(entry.line, entry.col, prefix + _shown(entry.key), "is not a known key", mend)
+
+
+def _read(node: Node, item: Field, path: str, report: Report, values: Values) -> Any:
+    place = Place(report, node.line, node.col, path)
+    if isinstance(node, Scalar) and node.kind == "null":
+        place.add("has no value", "give it one, or remove the line")
+        return None
+    match item.kind:
+        case Kind.MAPPING:
+            return _read_mapping(node, item, path, place)
+        case Kind.MAPPING_LIST:
+            return _read_mapping_list(node, item, path, place)
+        case Kind.TEXT_LIST | Kind.PATH_LIST | Kind.PATTERN_LIST | Kind.ORIGIN_LIST:
+            return _read_list(node, item, path, place, values)
+        case _:
+            pass
+    if not isinstance(node, Scalar):
+        place.add(f"must be {_article(item.kind)}", _EXAMPLES.get(item.kind, "write one value"))
+        return None
+    accepted = {
+        Kind.INTEGER: {"int"},
+        Kind.NUMBER: {"int", "float"},
+        Kind.VERSION: {"str", "int", "float", "timestamp"},
+    }.get(item.kind, {"str"})
+    if node.kind not in accepted:
+        mend = _EXAMPLES.get(item.kind, f'put it in quotes: "{_shown(node.text)}"')
+        place.add(f"must be {_article(item.kind)}, not {_shown(node.text)!r}", mend)
+        return None
+    return _check(node.text.strip(), item, place)
+
+
+def _read_mapping(node: Node, item: Field, path: str, place: Place) -> dict[str, Any] | None:
+    if not isinstance(node, Mapping):
+        place.add(
+            "must be a mapping", "write its keys indented below it: " + ", ".join(f.key for f in item.fields)
+        )
+        return None
+    before = len(place.report.problems)
+    inner = read_fields(node, item.fields, place.report, prefix=f"{path}.")
+    return inner.found if len(place.report.problems) == before else None
+
+
+def _read_mapping_list(node: Node, item: Field, path: str, place: Place) -> tuple[dict[str, Any], ...] | None:
+    if not isinstance(node, Sequence):
+        place.add("must be a list", "write each item indented below it, starting with `- id:`")
+        return None
+    if not _in_bounds(len(node.items), item, place, "items"):
+        return None
+    mappings: list[dict[str, Any]] = []
+    for index, element in enumerate(node.items):
+        at = f"{path}[{index}]"
+        value = _read_mapping(element, item, at, Place(place.report, element.line, element.col, at))
+        if value is not None:
+            mappings.append(value)
+    return tuple(mappings)
+
+
+def _read_list(node: Node, item: Field, path: str, place: Place, values: Values) -> tuple[str, ...] | None:
+    if not isinstance(node, Sequence):
+        place.add("must be a list", f"write `{item.key}: [first, second]`")
+        return None
+    if not _in_bounds(len(node.items), item, place, "items"):
+        return None
+    texts: list[str] = []
+    for index, element in enumerate(node.items):
+        at = Place(place.report, element.line, element.col, f"{path}[{index}]")
+        if not isinstance(element, Scalar) or element.kind != "str":
+            at.add("must be text", "put it in quotes")
+            continue
+        text = _check_item(element.text.strip(), item, at)
+        if text is not None:
+            values.places[f"{item.key}[{len(texts)}]"] = at
+            texts.append(text)
+    return tuple(texts)
+
+
+def _check_item(text: str, item: Field, place: Place) -> str | None:
+    if not text or len(text) > _TEXT_LENGTH or _CONTROL.search(text) or "\n" in text:
+        place.add(f"must be one line of 1 to {_TEXT_LENGTH} characters", "shorten it, or remove it")
+        return None
+    if item.kind is Kind.ORIGIN_LIST and not _is_origin(text):
+        place.add(f"{_shown(text)!r} is no web origin", _EXAMPLES[Kind.ORIGIN_LIST])
+        return None
+    if item.kind is Kind.PATTERN_LIST and not is_inner_pattern(text):
+        place.add(f"{_shown(text)!r} leaves the grounding directory", _EXAMPLES[Kind.PATTERN_LIST])
+        return None
+    return text
+
+
+def _check(text: str, item: Field, place: Place) -> Any:
+    if item.kind in {Kind.INTEGER, Kind.NUMBER}:
+        return _check_number(text, item, place)
+    if _CONTROL.search(text):
+        place.add("holds a control character", "remove it")
+        return None
+    if "\n" in text and item.key not in _MANY_LINES and item not in MESSAGES:
+        place.add("must be one line", "join the lines")
+        return None
+    if not _in_bounds(len(text), item, place, "characters"):
+        return None
+    if item.pattern and not re.fullmatch(item.pattern, text):
+        place.add(f"{_shown(text)!r} has a character that is not allowed", f"use {item.shape}")
+        return None
+    if item.kind is Kind.URL and not _is_url(text):
+        place.add(f"{_shown(text)!r} is no http or https address", _EXAMPLES[Kind.URL])
+        return None
+    if item in MESSAGES:
+        return _check_placeholders(text, item, place)
+    return text
+
+
+def _check_number(text: str, item: Field, place: Place) -> float | None:
+    shape = _INTEGER if item.kind is Kind.INTEGER else _NUMBER
+    if not shape.fullmatch(text):
+        place.add(f"must be {_article(item.kind)}, not {_shown(text)!r}", _EXAMPLES[item.kind])
+        return None
+    number: float = int(text) if item.kind is Kind.INTEGER else float(text)
+    if not math.isfinite(number) or not _in_bounds(number, item, place, item.unit):
+        return None
+    return number
+
+
+def _check_placeholders(text: str, item: Field, place: Place) -> str | None:
+    allowed = ", ".join(f"{{{name}}}" for name in item.placeholders)
+    mend = f"only {allowed} may stand in braces" if allowed else "write it without braces"
+    try:
+        parts = list(string.Formatter().parse(text))
+    except ValueError:
+        parts = [("", "", "", "")]
+    for _, name, spec, conversion in parts:
+        if name is not None and (name not in item.placeholders or spec or conversion):
+            place.add("has a placeholder that is never filled in", mend)
+            return None
+    return text
+
+
+def _in_bounds(number: float, item: Field, place: Place, unit: str) -> bool:
+    low, high = item.minimum, item.maximum
+    if (low is None or number >= low) and (high is None or number <= high):
+        return True
+    bounds = f"{low or 0:g} to {high:g}" if high is not None else f"at least {low:g}"
+    place.add(f"is {number:g}, outside the bounds", f"use {bounds} {unit}".rstrip())
+    return False
+
+
+def is_inner_pattern(pattern: str) -> bool:
+    """Say whether a file pattern can only ever name paths below its directory, going by its text alone."""
+    parts = pattern.split("/")
+    return (
+        "\\" not in pattern and "\x00" not in pattern and all(part not in {"", ".", ".."} for part in parts)
+    )
+
+
+def _is_url(text: str) -> bool:
+    if re.search(r"[\s\\<>\"]", text):
+        return False
+    try:
+        split = urlsplit(text)
+        return (
+            split.scheme in {"http", "https"}
+            and bool(split.hostname)
+            and "@" not in split.netloc
+            and split.port != 0
+        )
+    except ValueError:
+        return False
+
+
+def _is_origin(text: str) -> bool:
+    return _is_url(text) and re.fullmatch(r"https?://[^/?#]+", text) is not None
+
+
+def _article(kind: Kind) -> str:
+    return kind.value if kind in {Kind.TEXT, Kind.VERSION, Kind.TOOLS} else f"a {kind.value}"
+
+
+def _summary(item: Field) -> str:
+    return item.description[0].lower() + item.description[1:].rstrip(".")
+
+
+def _shown(text: str) -> str:
+    """Return at most 60 printable characters of a text from the file, for a message."""
+    clean = "".join(char if char.isprintable() else "?" for char in text)
+    return clean if len(clean) <= 60 else clean[:57] + "..."
