@@ -1,1 +1,1 @@
-"""Everything inside a turn. Nothing here may import `runtime`: these files are copied into the image alone."""
+"""Everything inside a turn. Nothing here may import `runtime`: these files go into the image alone."""

@@ -127,6 +127,13 @@ CONTROLS = (
         pending="a probe for every denial, and the evaluation of the installed filter",
     ),
     Control(
+        "RES-01",
+        "Processes, memory, swap, files and every writable place of a turn are bounded.",
+        "One turn takes the machine from everybody else.",
+        "runtime/spawner/policy.py",
+        ("R01", "R02"),
+    ),
+    Control(
         "BODY-01",
         "What runs is what policy.py says: every key of the create body is found in the running container.",
         "The engine or a later change silently drops a control.",
@@ -189,6 +196,25 @@ CONTROLS = (
         "compose/stack.yaml",
         ("D01", "A08"),
     ),
+    Control(
+        "LOAD-04",
+        "The spawner runs no more turns at once than its own ceiling, whatever the front says.",
+        "A compromised front starts containers without end.",
+        "runtime/spawner/ceilings.py",
+        ("R08",),
+    ),
+    Control(
+        "LOAD-05",
+        "The spawner starts no more turns a minute than its own ceiling.",
+        "A loop of short turns keeps the engine busy for ever.",
+        "runtime/spawner/ceilings.py",
+    ),
+    Control(
+        "LOAD-06",
+        "The turns that run together may not use more memory than the spawner was given for them.",
+        "Many turns together take the host's memory.",
+        "runtime/spawner/ceilings.py",
+    ),
     # --- the model proxy ---------------------------------------------------------------------------------
     Control(
         "KEY-02",
@@ -239,6 +265,37 @@ CONTROLS = (
         ("M07", "S04"),
     ),
     # --- the front ---------------------------------------------------------------------------------------
+    Control(
+        "IN-01",
+        "A message without text starts no turn.",
+        "Empty messages burn containers and money.",
+        "runtime/front/admit.py",
+    ),
+    Control(
+        "IN-02",
+        "A message longer than the agent's limit starts no turn.",
+        "One message fills the model's context and the owner's bill.",
+        "runtime/front/admit.py",
+    ),
+    Control(
+        "LOAD-01",
+        "No more turns run at once than the agent's max_concurrency; the rest are told so at once.",
+        "A crowd takes the machine, or waits for ever.",
+        "runtime/front/admit.py, runtime/front/executor.py",
+        ("R08",),
+    ),
+    Control(
+        "LOAD-02",
+        "Turns of one context run one after the other, and few may wait.",
+        "One visitor's turns interleave, or pile up without end.",
+        "runtime/front/admit.py, runtime/front/memory.py",
+    ),
+    Control(
+        "LOAD-03",
+        "A front that stops admits no new turn and answers the running ones.",
+        "A restart leaves visitors without an answer.",
+        "runtime/front/admit.py, runtime/server.py",
+    ),
     Control(
         "ANS-01",
         "Every turn ends in exactly one non-empty answer within its timeout.",

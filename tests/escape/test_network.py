@@ -34,7 +34,9 @@ def test_n01_no_public_address_is_reached(boxes: Boxes, reachable: tuple[str, st
     _, target = reachable
     outcome = boxes.box(target).probe("N01")
     assert outcome["outcome"] == "denied", outcome
-    assert set(outcome["attempts"].values()) <= {"ENETUNREACH", "EADDRNOTAVAIL", "EPERM"}, outcome
+    assert set(outcome["attempts"].values()) <= {"ENETUNREACH", "ENOSYS"}, (
+        outcome
+    )  # no route; no IPv6 socket at all
     assert outcome["attempts"][target] == "ENETUNREACH"
 
 

@@ -115,7 +115,8 @@ def test_file_tools_stay_in_the_grounding(stack: Stack, tool: str, arguments: di
     assert "argparse" not in results
     assert "ANTHROPIC" not in results
     assert "passwd-" not in results
-    assert "confines" in results or "No files found" in results or "No matches found" in results, results
+    refusals = ("confines", "does not read", "No files found", "No matches found")
+    assert any(refusal in results for refusal in refusals), results
 
 
 @pytest.mark.control("CLI-02")

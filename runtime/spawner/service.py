@@ -1,0 +1,250 @@
+"""The spawner as a whole: its agents and their packs, the turns that run, the ceilings, and the reaper.
+
+Why one object: a turn may only start when all of it is known to hold (engine, image, volumes, packs), and
+everything that ends turns (disconnect, shutdown, reaper) must agree on which of them live.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from runtime import layout
+from runtime.errors import GatehouseError, HostError
+from runtime.spawner.ceilings import Ceilings, Decision
+from runtime.spawner.host import Volumes, own_container_id, volumes_of
+from runtime.spawner.metrics import Metrics
+from runtime.spawner.packs import build_pack, owner_id, prune
+from runtime.spawner.policy import Host
+from runtime.spawner.reaper import INTERVAL_SECONDS, doomed
+from runtime.spawner.turns import Order, Reason, Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from runtime.agents.definition import AgentDefinition
+    from runtime.spawner.doors import Doors
+    from runtime.spawner.engine import Engine
+    from runtime.spawner.packs import Pack
+    from runtime.spawner.request import TurnRequest
+    from runtime.spawner.settings import Paths, Settings
+
+    Load = Callable[[str], AgentDefinition]
+
+MOUNTINFO = Path("/proc/self/mountinfo")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """One agent that can be asked for."""
+
+    agent: AgentDefinition
+    pack: Pack
+
+
+class Spawner:
+    """Starts turns and sees to it that they end. `load` returns an agent by name, or raises ConfigError."""
+
+    def __init__(self, settings: Settings, paths: Paths, engine: Engine, doors: Doors, load: Load) -> None:
+        self._settings = settings
+        self._paths = paths
+        self._engine = engine
+        self._doors = doors
+        self._load = load
+        self._host: Host | None = None
+        self._agents: Mapping[str, Ready] = {}
+        self._live: dict[str, tuple[Turn, asyncio.Task[Any]]] = {}
+        self._ceilings = Ceilings(settings.max_running, settings.starts_per_minute, settings.memory_bytes)
+        self._detail: dict[str, Any] = {}
+        self.metrics = Metrics()
+        self.not_ready: str | None = "starting"
+
+    async def prepare(self) -> None:
+        """Find engine, image and volumes, remove what an earlier spawner left, build the packs.
+
+        Raises the GatehouseError of what is missing; nothing is half-started then.
+        """
+        settings = self._settings
+        facts = await self._engine.facts()
+        if settings.runtime not in facts.runtimes:
+            known = ", ".join(facts.runtimes)
+            raise HostError(f"the engine has no runtime {settings.runtime} (it has {known})", "configure it")
+        volumes = await self._volumes()
+        image_id = await self._engine.image_id(settings.turn_image)
+        profile = await asyncio.to_thread(self._seccomp)
+        owner = await asyncio.to_thread(owner_id, self._paths.packs)
+        self._host = Host(
+            image_id=image_id,
+            packs_volume=volumes.packs,
+            doors_volume=volumes.doors,
+            owner=owner,
+            seccomp=profile,
+            runtime=settings.runtime,
+            memory_bytes=settings.turn_memory_bytes,
+            cpus=min(settings.turn_cpus, facts.cpus),
+            pids=settings.turn_pids,
+        )
+        await self.reap()
+        stale = await asyncio.to_thread(self._doors.remove_folders_but, ())
+        self._agents = await asyncio.to_thread(self._build)
+        self._detail = {
+            "engine": facts.version,
+            "api": facts.api,
+            "runtime": settings.runtime,
+            "image": image_id,
+            "project": volumes.project,
+            "stale_doors": len(stale),
+            "agents": {
+                name: {
+                    "digest": ready.agent.digest,
+                    "pack": ready.pack.digest,
+                    "hidden": list(ready.pack.hidden[:100]),
+                    "not_inlined": list(ready.pack.not_inlined[:100]),
+                }
+                for name, ready in self._agents.items()
+            },
+        }
+        self.not_ready = None
+        log.info("spawner-ready", **self._detail)
+
+    def agent(self, name: str) -> Ready | None:
+        """Return the agent of that id, or None."""
+        return self._agents.get(name)
+
+    async def is_demo(self) -> bool:
+        """Return whether answers come from the demo model. Raises ServiceUnreachable."""
+        return await self._doors.is_demo()
+
+    def start(self, ready: Ready, request: TurnRequest) -> Turn | Decision | None:
+        """Start a turn; or return the decision that refuses it, or None when not ready.
+
+        The caller reads the turn's events and then calls `finished`.
+        """
+        if self._host is None or self.not_ready is not None:
+            return None
+        decision = self._ceilings.take(time.monotonic(), self._settings.turn_memory_bytes)
+        if not decision.allow:
+            self.metrics.refused.labels(decision.reason).inc()
+            return decision
+        taken = {turn.order.uid for turn, _task in self._live.values()}
+        while (uid := secrets.choice(layout.TURN_UIDS)) in taken:
+            pass
+        order = Order(ready.agent, ready.pack, request, secrets.token_hex(16), uid)
+        turn = Turn(self._engine, self._doors, self._host, order)
+        task = asyncio.create_task(turn.run())
+        self._live[order.turn] = (turn, task)
+        self.metrics.running.inc()
+        return turn
+
+    async def finished(self, turn: Turn) -> None:
+        """Wait until the turn's container is gone, then give its place back. Safe against cancellation."""
+        _turn, task = self._live[turn.order.turn]
+        try:
+            while not task.done():
+                try:
+                    await asyncio.wait({task})
+                except asyncio.CancelledError:
+                    turn.stop(Reason.DISCONNECT)
+                    await asyncio.shield(asyncio.wait({task}))
+                    raise
+        finally:
+            if task.done():
+                self._forget(turn, task)
+            else:
+                task.add_done_callback(lambda done: self._forget(turn, done))
+
+    async def reap(self) -> int:
+        """Remove the containers that must go (reaper.py); returns how many went."""
+        if self._host is None:
+            return 0
+        found = await self._engine.containers(layout.LABEL_TURN)
+        gone = 0
+        for container in doomed(
+            found, owner=self._host.owner, image_id=self._host.image_id, live=self._live, now=time.time()
+        ):
+            try:
+                await self._engine.end(container, kill=True, since=time.time())
+            except GatehouseError:
+                log.exception("reaper-failed", container=container)
+                continue
+            gone += 1
+            self.metrics.reaped.inc()
+            log.warning("reaped", container=container)
+        return gone
+
+    async def keep_reaping(self) -> None:
+        """Reap at intervals until cancelled; an engine that does not answer is tried again."""
+        while True:
+            await asyncio.sleep(INTERVAL_SECONDS)
+            try:
+                await self.reap()
+            except GatehouseError as error:
+                log.warning("reaper-skipped", reason=str(error))
+
+    async def shutdown(self) -> None:
+        """Take no more turns and end those that run; returns when their containers are gone."""
+        self.not_ready = "stopping"
+        running = list(self._live.values())
+        for turn, _task in running:
+            turn.stop(Reason.SHUTDOWN)
+        if running:
+            await asyncio.wait({task for _turn, task in running})
+
+    async def status(self) -> dict[str, Any]:
+        """Return the detail for operators."""
+        return {"ready": self.not_ready is None, "running": self._ceilings.active, **self._detail}
+
+    def _forget(self, turn: Turn, task: asyncio.Task[Any]) -> None:
+        if self._live.pop(turn.order.turn, None) is None:
+            return
+        self._ceilings.give_back(self._settings.turn_memory_bytes)
+        self.metrics.running.dec()
+        if turn.started_after_seconds is not None:
+            self.metrics.start_seconds.observe(turn.started_after_seconds)
+        end = task.result()
+        self.metrics.turns.labels(end.reason.value).inc()
+        log.info(
+            "turn-ended",
+            turn=turn.order.turn,
+            agent=turn.order.agent.id,
+            reason=end.reason.value,
+            exit_code=end.exit_code,
+            oom=end.oom,
+            start_seconds=turn.started_after_seconds,
+        )
+
+    def _build(self) -> dict[str, Ready]:
+        agents = {}
+        for name in self._settings.agents:
+            agent = self._load(name)
+            agents[agent.id] = Ready(agent, build_pack(agent, self._paths.packs))
+        prune(self._paths.packs, {ready.pack.digest for ready in agents.values()})
+        return agents
+
+    def _seccomp(self) -> str:
+        path = self._paths.seccomp
+        try:
+            return json.dumps(json.loads(path.read_text("utf-8")), separators=(",", ":"))
+        except (OSError, ValueError) as error:
+            raise HostError(f"{path} cannot be read as a seccomp profile: {error}", "restore it") from error
+
+    async def _volumes(self) -> Volumes:
+        settings = self._settings
+        if settings.packs_volume and settings.doors_volume:
+            return Volumes(settings.packs_volume, settings.doors_volume)
+        container = own_container_id(await asyncio.to_thread(MOUNTINFO.read_text, "utf-8"))
+        if container is None:
+            raise HostError("this process runs in no container", "set PACKS_VOLUME and DOORS_VOLUME")
+        described = await self._engine.inspect(container)
+        if described is None:
+            raise HostError(f"the engine knows no container {container[:12]}", "use the engine that runs it")
+        return volumes_of(described)
