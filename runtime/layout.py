@@ -1,6 +1,7 @@
 """Where things are inside the services, and as whom they run: the one place for paths, ids and label names.
 
-The compose files repeat these values, because YAML cannot import Python; tests/contract/test_stack.py compares them.
+The compose files repeat these values, because YAML cannot import Python: tests/contract/test_stack_files.py
+compares them.
 """
 
 from __future__ import annotations

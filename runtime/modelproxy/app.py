@@ -54,7 +54,7 @@ UNREACHABLE: Final = "The model cannot be reached."
 NO_MODEL: Final = Decision(allow=False, reason="upstream failed", control="MODEL-05")
 
 
-class Gone(Exception):  # noqa: N818  the turn went away: nobody's error
+class Gone(Exception):
     """The client closed the connection before its request was whole."""
 
 

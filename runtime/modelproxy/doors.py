@@ -31,11 +31,11 @@ FORGET_SECONDS: Final = 600.0  # a door that closed itself is remembered for its
 SOCKET_NAME: Final = "model.sock"
 
 
-class TooManyDoors(Exception):  # noqa: N818  an answer to the spawner
+class TooManyDoors(Exception):
     """MAX_DOORS are open."""
 
 
-class DoorExists(Exception):  # noqa: N818  an answer to the spawner
+class DoorExists(Exception):
     """The turn has a door already."""
 
 

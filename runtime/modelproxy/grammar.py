@@ -80,7 +80,7 @@ class Checked:
     stream: bool = False
 
 
-class _Refused(Exception):  # noqa: N818  a verdict on its way out of the walk, not an error
+class _Refused(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.decision = Decision(allow=False, reason=reason, control="MODEL-03")

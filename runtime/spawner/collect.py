@@ -40,7 +40,7 @@ _KINDS = (
 )
 
 
-class Full(Exception):  # noqa: N818  it ends a walk, and is reported as a Problem
+class Full(Exception):
     """The bounds of a pack are reached, so that the walk stops."""
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 BODY_SECONDS = 10.0
 FLUSH_SECONDS = 15.0  # for a front that reads slowly, after the turn's own time
 NDJSON = "application/x-ndjson"
+TURN_HEADER = "gatehouse-turn"
 
 
 class SpawnerRoutes:
@@ -66,6 +67,11 @@ class SpawnerRoutes:
             return _error(503, "not-ready")
         return TurnStream(spawner, turn)
 
+    async def cancel(self, request: Request) -> Response:
+        """End a running turn: 200 when its container and doors are gone, 404 when there is no such turn."""
+        known = await self._spawner.cancel(request.path_params["turn"])
+        return JSONResponse({}) if known else _error(404, "unknown-turn")
+
     async def agent(self, request: Request) -> Response:
         """Tell which definition and pack of an agent are in use."""
         ready = self._spawner.agent(request.path_params["agent"])
@@ -93,6 +99,7 @@ def spawner_app(spawner: Spawner) -> Starlette:
     return Starlette(
         routes=[
             Route("/turns", routes.turns, methods=["POST"]),
+            Route("/turns/{turn}", routes.cancel, methods=["DELETE"]),
             Route("/agents/{agent}", routes.agent, methods=["GET"]),
             Route("/health", routes.health, methods=["GET"]),
         ]
@@ -109,6 +116,7 @@ class TurnStream(Response):
     def __init__(self, spawner: Spawner, turn: Turn) -> None:
         super().__init__(media_type=NDJSON)
         del self.headers["content-length"]
+        self.headers[TURN_HEADER] = turn.order.turn
         self._spawner = spawner
         self._turn = turn
 

@@ -145,6 +145,16 @@ class Spawner:
         self.metrics.running.inc()
         return turn
 
+    async def cancel(self, turn_id: str) -> bool:
+        """End a running turn and wait until its container is gone; return whether there was such a turn."""
+        live = self._live.get(turn_id)
+        if live is None:
+            return False
+        turn, task = live
+        turn.stop(Reason.CANCELLED)
+        await asyncio.wait({task})
+        return True
+
     async def finished(self, turn: Turn) -> None:
         """Wait until the turn's container is gone, then give its place back. Safe against cancellation."""
         _turn, task = self._live[turn.order.turn]

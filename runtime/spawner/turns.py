@@ -57,6 +57,7 @@ class Reason(StrEnum):
     OUTPUT_CAP = "output-cap"
     ENGINE = "engine"
     SHUTDOWN = "shutdown"
+    CANCELLED = "cancelled"
     DISCONNECT = "disconnect"
 
 

@@ -1,7 +1,8 @@
 """What a turn says while it runs and when it ends: the one vocabulary between runner and executor.
 
-A runner yields any number of Step and Snapshot events and then exactly one of Answer or Failed, within the turn's
-deadline, on every path (architecture §6). Text in them is checked and capped by `turn/stream.py`, not yet screened.
+A runner yields any number of Step and Snapshot events and then exactly one of Answer or Failed, within the
+turn's deadline, on every path (architecture §6). Text in them is checked and capped by `turn/stream.py`,
+not yet screened.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 
 
 class Cause(StrEnum):
-    """Why a turn has no answer of the model's. Each maps to one configured message; the detail is for the log."""
+    """Why a turn has no answer of the model. Each maps to one configured message; detail is for the log."""
 
     TIMEOUT = "timeout"  # message: timeout
     EMPTY = "empty"  # message: empty_model

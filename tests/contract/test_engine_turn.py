@@ -385,6 +385,19 @@ async def test_a_closed_connection_cancels_the_turn(stack: Stack) -> None:
     assert stack.nothing_is_left()
 
 
+@pytest.mark.control("LIFE-01")
+async def test_delete_answers_when_the_turn_and_its_container_are_gone(stack: Stack) -> None:
+    stack.engine.script = WAIT
+    async with stack.client.stream("POST", "/turns", json=stack.request()) as answer:
+        turn = answer.headers["gatehouse-turn"]
+        deleted = await stack.client.delete(f"/turns/{turn}")
+        assert deleted.status_code == 200
+        assert stack.containers() == []
+        assert json.loads([line async for line in answer.aiter_lines()][-1])["reason"] == "cancelled"
+    assert stack.nothing_is_left()
+    assert (await stack.client.delete(f"/turns/{turn}")).status_code == 404
+
+
 async def test_shutdown_ends_turns_and_says_so(stack: Stack) -> None:
     stack.engine.script = WAIT
     async with stack.client.stream("POST", "/turns", json=stack.request()) as answer:

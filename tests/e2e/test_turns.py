@@ -159,6 +159,24 @@ def test_a_model_proxy_that_dies_in_mid_turn_is_answered_in_seconds(stack: Stack
     assert answer_of(stack.ask(f"Hello {marker}")).startswith("Back again.")
 
 
+@pytest.mark.control("LIFE-03", "ANS-01")
+def test_a_spawner_killed_in_mid_turn_is_answered_and_clears_up_when_it_is_back(stack: Stack) -> None:
+    marker = stack.script(HANG)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(stack.ask, f"Wait {marker}")
+            eventually(lambda: stack.requests(marker), what="the model being asked")
+            docker("kill", stack.service("spawner"))
+            task = asked.result(timeout=10)
+        assert answer_of(task) == DEFAULTS["spawn_error"]
+        assert len(stack.turn_containers()) == 1, "the orphan is what the reaper must find"
+    finally:
+        stack.compose("up", "--detach", "--wait", "--no-build", "spawner")
+    stack.nothing_left()
+    marker = stack.script({"text": "Back again."})
+    assert answer_of(stack.ask(f"Hello {marker}")).startswith("Back again.")
+
+
 @pytest.mark.control("LIFE-01")
 def test_a_visitor_who_hangs_up_on_a_blocking_call_leaves_nothing_running_for_ever(stack: Stack) -> None:
     marker = stack.script({"text": "Too late.", "delay_seconds": 1.0})

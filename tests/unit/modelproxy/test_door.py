@@ -32,6 +32,8 @@ async def closed(stream: Any) -> bytes:
             return received
 
 
+@pytest.mark.control("DOOR-01")
+@pytest.mark.control("DOOR-01")
 async def test_the_seventeenth_connection_is_closed_at_once_and_another_door_is_free(
     demo: Any, asking: Any
 ) -> None:
@@ -106,6 +108,8 @@ async def test_a_body_that_does_not_end_is_403(demo: Any, monkeypatch: pytest.Mo
         assert (await closed(stream)).startswith(b"HTTP/1.1 403 ")
 
 
+@pytest.mark.control("DOOR-01")
+@pytest.mark.control("DOOR-01")
 async def test_a_client_that_does_not_read_is_cut_and_slows_no_other_door(
     live: Any, asking: Any, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +140,8 @@ async def test_a_turn_that_is_refused_too_often_loses_its_door(demo: Any) -> Non
     assert (await demo.doors.close(door.turn)).refused == door_module.REFUSALS
 
 
+@pytest.mark.control("DOOR-01")
+@pytest.mark.control("DOOR-01")
 async def test_a_turn_that_connects_without_end_loses_its_door(demo: Any) -> None:
     door = await demo.open()
     door.accepted = door_module.CONNECTIONS_IN_ALL - 1
@@ -157,6 +163,8 @@ async def test_the_socket_is_open_to_the_turn_s_uid_and_removed_at_the_end(demo:
     assert await demo.doors.close(door.turn) is None
 
 
+@pytest.mark.control("DOOR-02")
+@pytest.mark.control("DOOR-02")
 async def test_a_door_closes_itself_at_its_deadline_and_still_tells_its_usage(
     live: Any, asking: Any, script: Any
 ) -> None:
@@ -190,6 +198,8 @@ async def test_a_turn_without_a_folder_leaves_nothing_behind(demo: Any) -> None:
     assert len(demo.doors) == 1
 
 
+@pytest.mark.control("DOOR-02")
+@pytest.mark.control("DOOR-02")
 def test_sockets_of_an_earlier_process_are_removed(folder: Path) -> None:
     (folder / ("a" * 32)).mkdir()
     path = folder / ("a" * 32) / "model.sock"

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from runtime.modelproxy.grammar import ALIASES, Terms, check
 from runtime.modelproxy.upstream import BETAS, known_betas
 
+pytestmark = pytest.mark.control("MODEL-03")
+
 TERMS = Terms("sonnet", "visitor-hmac", 4000)
 BASE: dict[str, Any] = {
     "model": "claude-sonnet-5-5",

@@ -10,6 +10,8 @@ import pytest
 from runtime.errors import SecretError
 from runtime.modelproxy.key import Key, read_key
 
+pytestmark = pytest.mark.control("KEY-03")
+
 VALUE = "sk-ant-test-0000"
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.control("MODEL-04")
+
 NOW = 1_790_000_000.0
 LIMITS = Limits(requests=3, input_tokens=10_000, output_tokens=1000)
 WORST = Tokens(input=2000, output=1000)

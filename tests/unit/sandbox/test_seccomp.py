@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.control("SYS-01")
+
 PROFILE: dict[str, Any] = json.loads((Path(__file__).parents[3] / "sandbox" / "seccomp.json").read_text())
 ENTRIES: list[dict[str, Any]] = PROFILE["syscalls"]
 ALLOWED = [entry for entry in ENTRIES if entry["action"] == "SCMP_ACT_ALLOW"]

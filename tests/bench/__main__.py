@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-from runtime.agents.instance import load_instance
 
+from runtime.agents.instance import load_instance
 from tests.harness.stack import REPO, Stack, docker
 
 TEXT = "She described how the engine could weave algebraical patterns just as the loom weaves flowers. " * 4

@@ -1,0 +1,85 @@
+# Every recipe that CI runs; `./gatehouse just RECIPE` runs one in the set-up environment.
+set shell := ["sh", "-eu", "-c"]
+export PATH := justfile_directory() / ".venv/bin" + ":" + env("PATH")
+
+python_files := "."
+
+# List the recipes
+default:
+    @just --list --unsorted
+
+# Everything that must hold: lint, types and all tests
+ci: lint types pytest
+
+# Style and format, of Python and of shell
+lint:
+    ruff check {{python_files}}
+    ruff format --check {{python_files}}
+    shellcheck --shell sh gatehouse compose/host/*.sh compose/*.sh sandbox/*.sh
+
+# Static types, strict
+types:
+    mypy
+
+# Mend style and format where ruff can
+format:
+    ruff check --fix-only {{python_files}}
+    ruff format {{python_files}}
+
+# All tests, or those that the arguments name
+pytest *arguments:
+    pytest {{arguments}}
+
+# Tests that need no engine
+unit *arguments:
+    pytest -m "not engine" {{arguments}}
+
+# Tests that need the engine and the images
+engine *arguments:
+    pytest -m engine {{arguments}}
+
+# Whole turns with the real CLI in real containers
+e2e *arguments:
+    pytest tests/e2e {{arguments}}
+
+# Attacks from inside a turn, each with its twin
+escape *arguments:
+    pytest tests/escape {{arguments}}
+
+# The figures of the README, measured here
+bench *arguments:
+    python -m tests.bench {{arguments}}
+
+# Check instances, all or those named: every mistake with its place and mend
+check *names:
+    python -m runtime.agents.check --root . {{names}}
+
+# Write docs/reference/settings.md from the table of settings
+settings:
+    python -m runtime.agents.reference > docs/reference/settings.md
+
+# Sizes of the images, and their setuid and setgid files
+sizes:
+    @sh compose/sizes.sh
+
+# Build the images
+images:
+    docker compose build
+
+# Lock every extra with hashes and without an index's address
+lock:
+    for extra in front spawner modelproxy dev; do \
+      uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
+        --extra "$extra" pyproject.toml --output-file "requirements/$extra.txt"; done
+
+# Known faults of the locked packages
+audit:
+    for lock in requirements/*.txt; do pip-audit --require-hashes --disable-pip --requirement "$lock"; done
+
+# Start the stack
+up:
+    ./gatehouse up
+
+# Take the stack down
+down *arguments:
+    ./gatehouse down {{arguments}}

@@ -1,0 +1,81 @@
+# shellcheck shell=sh disable=SC2034
+# Which settings hold: the environment first, then .env at the root, as docker compose reads them.
+# .env is data here and is never executed.
+
+# Where the host's own files are; a test gives a folder of its own.
+HOST_FILES=${GATEHOUSE_HOST_FILES:-}
+GATEHOUSE_STATE=$GATEHOUSE_ROOT/.gatehouse
+
+SETTINGS="AGENT_PORT GATEHOUSE_AGENT MODEL_API_KEY_FILE TUNNEL_TOKEN_FILE EXTRA_CA_CERTS BASE COMPOSE_PROJECT_NAME
+  DOCKER_HOST GROUNDING_DIR"
+
+# settings_line NAME: the value of the last line NAME=… of .env, without its quotes; fails when there is none.
+settings_line() {
+  [ -r "$GATEHOUSE_ROOT/.env" ] || return 1
+  settings_found=$(sed -n "s/^[[:space:]]*\(export[[:space:]]\{1,\}\)\{0,1\}$1[[:space:]]*=[[:space:]]*/=/p" \
+    "$GATEHOUSE_ROOT/.env" | tail -n 1)
+  [ -n "$settings_found" ] || return 1
+  printf '%s\n' "$settings_found" | sed "s/^=//; s/[[:space:]]*\$//; s/^\"\(.*\)\"\$/\1/; s/^'\(.*\)'\$/\1/"
+}
+
+# settings_path NAME FOLDER: make the path in NAME absolute.
+settings_path() {
+  eval "settings_value=\${$1-}"
+  case "$settings_value" in
+    '' | /*) ;;
+    *) eval "$1=\$2/\$settings_value" ;;
+  esac
+}
+
+settings_load() {
+  for settings_name in $SETTINGS; do
+    settings_folder=$PWD
+    eval "settings_given=\${$settings_name+given}"
+    if [ -z "$settings_given" ]; then
+      settings_value=$(settings_line "$settings_name") || continue
+      settings_folder=$GATEHOUSE_ROOT
+      eval "$settings_name=\$settings_value"
+    fi
+    case "$settings_name" in *_FILE | EXTRA_CA_CERTS) settings_path "$settings_name" "$settings_folder" ;; esac
+    export "${settings_name?}"
+  done
+  if [ -z "${EXTRA_CA_CERTS-}" ]; then
+    for settings_bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
+      [ -s "$settings_bundle" ] || continue
+      EXTRA_CA_CERTS=$settings_bundle
+      export EXTRA_CA_CERTS
+      break
+    done
+  fi
+  PROJECT=${COMPOSE_PROJECT_NAME:-gatehouse}
+  PORT=${AGENT_PORT:-8011}
+  AGENT=${GATEHOUSE_AGENT:-ada}
+  [ -n "$HOST_FILES" ] || PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+}
+
+port_valid() {
+  case "$PORT" in
+    '' | *[!0-9]* | ??????*) fail 2 usage "AGENT_PORT is not a port: $PORT" "give a number from 1 to 65535" ;;
+  esac
+  [ "$PORT" -ge 1 ] && [ "$PORT" -le 65535 ] || fail 2 usage "AGENT_PORT is not a port: $PORT" "give a number from 1 to 65535"
+}
+
+# The key is looked at before anything is set up: a live stack must never come up as the demo by accident.
+key_readable() {
+  for key_name in MODEL_API_KEY_FILE TUNNEL_TOKEN_FILE; do
+    eval "key_path=\${$key_name-}"
+    [ -n "$key_path" ] || continue
+    [ -e "$key_path" ] || fail 7 secret-unusable "$key_name=$key_path: there is no such file" "give a file, or unset $key_name"
+    [ ! -d "$key_path" ] || fail 7 secret-unusable "$key_name=$key_path is a folder" "give a file, or unset $key_name"
+    (: <"$key_path") 2>/dev/null ||
+      fail 7 secret-unusable "$key_name=$key_path cannot be read by $(id -un)" "chown or chmod it for this user, or run as root"
+  done
+}
+
+instance_present() {
+  case "$AGENT" in
+    *[!A-Za-z0-9_-]*) fail 2 usage "GATEHOUSE_AGENT is not a name: $AGENT" "letters, digits, - and _" ;;
+  esac
+  [ -r "$GATEHOUSE_ROOT/instances/$AGENT/agent.yaml" ] ||
+    fail 3 config-invalid "instances/$AGENT/agent.yaml: there is no such file" "copy instances/_template, or set GATEHOUSE_AGENT"
+}

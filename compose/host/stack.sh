@@ -1,0 +1,308 @@
+# shellcheck shell=sh
+# The stack on this host: what compose cannot know by itself, the start with a verdict, and taking it down.
+
+STACK_GENERATED=$GATEHOUSE_STATE/compose.generated.yaml
+STACK_SECRETS=$GATEHOUSE_STATE/secrets
+
+# compose.yaml and, once made, what this host adds to it.
+stack_compose() {
+  [ ! -r "$STACK_GENERATED" ] || set -- --file "$STACK_GENERATED" "$@"
+  docker compose --project-directory "$GATEHOUSE_ROOT" --project-name "$PROJECT" --file "$GATEHOUSE_ROOT/compose.yaml" "$@"
+}
+
+# stack_ids [FILTER…]: the stack's containers, running or not.
+stack_ids() { docker ps --all --quiet --filter "label=com.docker.compose.project=$PROJECT" "$@"; }
+
+# --- before starting -------------------------------------------------------------------------------------
+# Is the port free, or ours? Asked of the kernel, because no tool for it is on a bare host.
+port_free() {
+  port_hex=$(printf '%04X' "$PORT")
+  port_held=$(cat "$HOST_FILES/proc/net/tcp" "$HOST_FILES/proc/net/tcp6" 2>/dev/null |
+    awk -v port="$port_hex" '$4 == "0A" { split($2, a, ":"); if (a[2] == port && (a[1] ~ /^0*$/ || a[1] == "0100007F" || a[1] == "0000000000000000FFFF00000100007F")) print a[1] }')
+  [ -n "$port_held" ] || return 0
+  [ -z "$(stack_ids --filter "publish=$PORT" --filter status=running)" ] || return 0
+  fail 4 port-in-use "port $PORT of 127.0.0.1 is in use" "stop what holds it, or set AGENT_PORT"
+}
+
+# One project name is one stack on a host: another checkout's would be taken over.
+stack_here() {
+  stack_other=$(docker ps --filter "label=com.docker.compose.project=$PROJECT" --format '{{.Label "com.docker.compose.project.working_dir"}}' |
+    sort -u | grep -vxF "$GATEHOUSE_ROOT" | head -n 1) || stack_other=
+  [ -z "$stack_other" ] ||
+    fail 4 host-not-ready "a stack named $PROJECT already runs from $stack_other" "./gatehouse down there, or set COMPOSE_PROJECT_NAME and AGENT_PORT here"
+}
+
+# --- secrets ---------------------------------------------------------------------------------------------
+# A file secret of compose is a bind mount: the copy belongs to the service's uid, and to it alone. The owner is set in a
+# container, so that it works for a user who is no root but may use the engine.
+secrets_place() {
+  mkdir -p "$STACK_SECRETS"
+  chmod 0700 "$STACK_SECRETS"
+  KEY_SOURCE=${MODEL_API_KEY_FILE-}
+  secrets_copy MODEL_API_KEY_FILE model_api_key 10203
+  secrets_copy TUNNEL_TOKEN_FILE tunnel_token 10206
+}
+
+secrets_copy() {
+  eval "secrets_from=\${$1-}"
+  [ -n "$secrets_from" ] || rm -f "$STACK_SECRETS/$2"
+  [ -n "$secrets_from" ] || return 0
+  [ "$secrets_from" != "$STACK_SECRETS/$2" ] || return 0
+  # shellcheck disable=SC2016 # for the shell in the container
+  docker run --rm --interactive --network none --read-only --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE \
+    --security-opt no-new-privileges --user 0:0 --entrypoint sh --volume "$STACK_SECRETS:/secrets" gatehouse-modelproxy:dev \
+    -c 'set -e; umask 077; rm -f "/secrets/$1.new"; cat >"/secrets/$1.new"; chmod 0400 "/secrets/$1.new"
+        chown "$2:10101" "/secrets/$1.new"; mv -f "/secrets/$1.new" "/secrets/$1"' - "$2" "$3" <"$secrets_from" ||
+    fail 7 secret-unusable "$1 could not be copied for the service that reads it" "is $STACK_SECRETS writable?"
+  eval "export $1=\$STACK_SECRETS/\$2"
+}
+
+# --- what depends on the host ------------------------------------------------------------------------------
+# Folders outside instances/ that the agent reads, the home that its `~` means, and the group of the engine's socket.
+stack_generate() {
+  rm -f "$STACK_GENERATED"
+  stack_mounts=$(docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
+    --env GROUNDING_DIR --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" \
+    --entrypoint python gatehouse-spawner:dev -m runtime.agents.sources --root "$GATEHOUSE_ROOT" --mounts "$AGENT") || {
+    stack_code=$?
+    [ "$stack_code" != 3 ] || exit 3 # the loader has said each mistake with its place and mend
+    fail 1 unexpected "the folders that instances/$AGENT reads could not be listed (exit $stack_code)" "see the lines above"
+  }
+  stack_overlay >"$STACK_GENERATED.new" || exit
+  mv "$STACK_GENERATED.new" "$STACK_GENERATED"
+}
+
+# stack_overlay: the generated file, from stack_mounts (SOURCE, a tab, TARGET, one a line).
+# Compose makes a container anew when its own lines change, and the content of a mounted file is not among them: so the
+# labels say which files a service has read. The key's is made of where and when the file was written, not of the key.
+stack_overlay() {
+  stack_home=$(stack_quote "${HOME:-/}")
+  stack_files=$(stack_fingerprint) || exit
+  # shellcheck disable=SC2012 # stat(1) is not in POSIX
+  stack_key=$(ls -lniL "${KEY_SOURCE:-/dev/null}" | cksum | tr ' ' '-')
+  printf '%s\n' "# Made by ./gatehouse up for this host, anew at every start." "services:" \
+    "  modelproxy:" "    labels: {gatehouse.read: \"$stack_key\"}" \
+    "  front:" "    labels: {gatehouse.read: \"$stack_files\"}" "    environment: {HOME: $stack_home}" \
+    "  spawner:" "    labels: {gatehouse.read: \"$stack_files\"}" "    environment: {HOME: $stack_home}"
+  # With user namespaces the group has another number inside: there the spawner stays 0:0, as compose/stack.yaml has it.
+  if ! docker info --format '{{.SecurityOptions}}' | grep -q -e rootless -e userns; then
+    # shellcheck disable=SC2012 # stat(1) is not in POSIX; this is one socket
+    printf '    user: "10202:10101"\n    group_add: ["%s"]\n' "$(ls -lnL "$DOCKER_SOCKET" | awk '{ print $4 }')"
+  fi
+  [ -n "$stack_mounts" ] || return 0
+  printf '    volumes:\n'
+  printf '%s\n' "$stack_mounts" | while IFS='	' read -r stack_source stack_target; do
+    printf '      - {type: bind, source: %s, target: %s, read_only: true}\n' "$(stack_quote "$stack_source")" "$(stack_quote "$stack_target")"
+  done
+}
+
+# stack_fingerprint: one word that changes when a file changes that the agent is made of.
+stack_fingerprint() {
+  printf '%s\n' "$stack_mounts" | while IFS='	' read -r stack_source stack_target; do
+    [ -z "$stack_source" ] || [ -d "$stack_source" ] ||
+      fail 3 config-invalid "instances/$AGENT/agent.yaml: $stack_source: there is no such folder on this host" "mend grounding_dir, extra_read_dirs or GROUNDING_DIR"
+  done || exit
+  {
+    printf '%s\n' "$GATEHOUSE_ROOT/instances/$AGENT"
+    printf '%s\n' "$stack_mounts" | cut -f 1
+  } | while IFS= read -r stack_source; do
+    [ -z "$stack_source" ] || find "$stack_source" -type f -exec cksum {} + 2>/dev/null || :
+  done | sort | cksum | tr ' ' '-'
+}
+
+# stack_quote TEXT: as a YAML string in which compose replaces nothing.
+stack_quote() { printf "'%s'" "$(printf '%s\n' "$1" | sed "s/'/''/g; s/[$]/\$\$/g")"; }
+
+# --- up ----------------------------------------------------------------------------------------------------
+stack_up() {
+  secrets_place
+  stack_generate
+  [ -z "${TUNNEL_TOKEN_FILE-}" ] || export COMPOSE_PROFILES=tunnel
+  say "starting the stack $PROJECT (log: .gatehouse/up.log)"
+  on_stop stack_abandon
+  STACK_STARTING=yes
+  STACK_EARLIER=$(stack_ids)
+  : >"$GATEHOUSE_STATE/up.log"
+  rm -f "$GATEHOUSE_STATE/up.code" "$GATEHOUSE_STATE/up.pid"
+  stack_compose_up &
+  stack_start=$!
+  stack_left=240
+  while :; do
+    stack_look
+    [ -z "$STACK_BROKEN" ] || stack_broken
+    if [ -e "$GATEHOUSE_STATE/up.code" ]; then
+      [ "$(cat "$GATEHOUSE_STATE/up.code")" = 0 ] || { stack_look; stack_broken; }
+      [ "$STACK_PENDING" -gt 0 ] || break
+    fi
+    stack_left=$((stack_left - 1))
+    [ "$stack_left" -gt 0 ] || stack_broken
+    sleep 0.5
+  done
+  stack_ready
+  STACK_STARTING=
+  stack_say
+}
+
+# In the background, so that a service that fails is seen at once. Its exit code goes to a file, and not to wait(1): a
+# shell that runs other commands meanwhile may have lost it. A session of its own, so that all of it can be ended.
+stack_compose_up() {
+  (
+    [ ! -r "$STACK_GENERATED" ] || set -- --file "$STACK_GENERATED"
+    exec setsid docker compose --project-directory "$GATEHOUSE_ROOT" --project-name "$PROJECT" --file "$GATEHOUSE_ROOT/compose.yaml" "$@" \
+      up --detach --no-build --remove-orphans
+  ) >>"$GATEHOUSE_STATE/up.log" 2>&1 9>&- &
+  stack_pid=$!
+  echo "$stack_pid" >"$GATEHOUSE_STATE/up.pid"
+  stack_code=0
+  wait "$stack_pid" || stack_code=$?
+  echo "$stack_code" >"$GATEHOUSE_STATE/up.code.new"
+  mv "$GATEHOUSE_STATE/up.code.new" "$GATEHOUSE_STATE/up.code"
+}
+
+# Looks at every container: STACK_BROKEN is `service code` of one that failed, STACK_PENDING how many are not healthy yet.
+# While compose is at work, those of an earlier start do not count: it stops some, to make them anew.
+stack_look() {
+  STACK_BROKEN=
+  STACK_PENDING=0
+  stack_containers=$(stack_ids) || stack_containers=
+  if [ -n "$STACK_EARLIER" ] && [ ! -e "$GATEHOUSE_STATE/up.code" ]; then
+    stack_containers=$(printf '%s\n' "$stack_containers" | grep -vxF "$STACK_EARLIER") || stack_containers=
+  fi
+  # shellcheck disable=SC2086 # a list of ids
+  stack_states=$([ -z "$stack_containers" ] || docker inspect --format \
+    '{{index .Config.Labels "com.docker.compose.service"}} {{.State.Status}} {{.State.ExitCode}} {{.RestartCount}} {{if .State.Health}}{{.State.Health.Status}}{{else}}none{{end}}' \
+    $stack_containers 2>/dev/null) || stack_states=
+  [ -n "$stack_states" ] || return 0
+  while read -r stack_service stack_status stack_code stack_restarts stack_health; do
+    case "$stack_service:$stack_status:$stack_code:$stack_health" in
+      turn:exited:0:*) ;;
+      *:running:*:healthy) ;;
+      tunnel:running:*) ;;
+      *:exited:* | *:dead:* | *:restarting:* | *:unhealthy) STACK_BROKEN="$stack_service $stack_code" ;;
+      *)
+        STACK_PENDING=$((STACK_PENDING + 1))
+        [ "$stack_restarts" = 0 ] || STACK_BROKEN="$stack_service $stack_code"
+        ;;
+    esac
+  done <<STATES
+$stack_states
+STATES
+}
+
+# Say which service failed and why, with the exit code that the service itself gave.
+stack_broken() {
+  if [ -z "$STACK_BROKEN" ]; then
+    stack_why=$(last_line "$GATEHOUSE_STATE/up.log")
+    case "$stack_why" in
+      *'already allocated'* | *'address already in use'*) fail 4 port-in-use "port $PORT of 127.0.0.1 is in use" "stop what holds it, or set AGENT_PORT" ;;
+    esac
+    fail 8 service-unreachable "the stack did not become healthy: $stack_why" "see .gatehouse/up.log"
+  fi
+  stack_service=${STACK_BROKEN% *}
+  stack_code=${STACK_BROKEN#* }
+  stack_id=$(stack_ids --filter "label=com.docker.compose.service=$stack_service" | head -n 1)
+  # Of one that was started again the state has no exit code; the engine's events have. They end with the next second.
+  [ "$stack_code" != 0 ] || stack_code=$(docker events --since 10m --until $(($(date +%s) + 1)) --filter "container=$stack_id" \
+    --filter event=die --format '{{.Actor.Attributes.exitCode}}' | tail -n 1)
+  docker logs --tail 60 "$stack_id" >"$GATEHOUSE_STATE/$stack_service.log" 2>&1 || :
+  stack_last=$(last_line "$GATEHOUSE_STATE/$stack_service.log")
+  stack_why=$(stack_field reason)
+  stack_mend=$(stack_field mend)
+  stack_why="$stack_service: ${stack_why:-$stack_last}"
+  stack_mend="${stack_mend:+$stack_mend; }see .gatehouse/$stack_service.log"
+  case "$stack_code" in
+    2) fail 2 usage "$stack_why" "$stack_mend" ;;
+    3) fail 3 config-invalid "$stack_why" "$stack_mend" ;;
+    4) fail 4 host-not-ready "$stack_why" "$stack_mend" ;;
+    5) fail 5 image-missing "$stack_why" "$stack_mend" ;;
+    6) fail 6 control-failed "$stack_why" "$stack_mend" ;;
+    7) fail 7 secret-unusable "$stack_why" "$stack_mend" ;;
+    *) fail 8 service-unreachable "$stack_why" "$stack_mend" ;;
+  esac
+}
+
+# stack_field NAME: a text of stack_last, where that is a line of JSON; nothing where it is not.
+stack_field() {
+  printf '%s\n' "$stack_last" |
+    sed -n "s/^{.*\"$1\": \"\(\([^\"\\\\]\|\\\\.\)*\)\".*\$/\1/p" | sed 's/\\n/ | /g; s/\\\(.\)/\1/g'
+}
+
+# A start that failed or was interrupted leaves nothing running.
+stack_abandon() {
+  [ -n "${STACK_STARTING-}" ] || return 0
+  STACK_STARTING=
+  if [ -s "$GATEHOUSE_STATE/up.pid" ] && [ ! -e "$GATEHOUSE_STATE/up.code" ]; then
+    kill -s TERM -- "-$(cat "$GATEHOUSE_STATE/up.pid")" 2>/dev/null
+    wait "$stack_start" 2>/dev/null
+  fi
+  say "taking down what was started"
+  stack_remove no
+}
+
+# stack_ask PATH: what the stack answers there, asked from inside the ingress, because a bare host has no HTTP client.
+stack_ask() {
+  stack_compose exec -T ingress python -c \
+    'import sys, urllib.request as r; sys.stdout.write(r.urlopen("http://127.0.0.1:8011" + sys.argv[1], timeout=5).read().decode())' "$1" 2>/dev/null
+}
+
+stack_ready() {
+  stack_left=60
+  until STACK_WORDS=$(stack_ask /ready); do
+    stack_left=$((stack_left - 1))
+    [ "$stack_left" -gt 0 ] || fail 8 service-unreachable "the stack runs but is not ready to answer" "see docker compose -p $PROJECT logs front spawner"
+    sleep 0.5
+  done
+}
+
+stack_say() {
+  case "$(printf '%s' "$STACK_WORDS" | tr -d ' \n')" in
+    *'"demo":true'*) stack_model="demo (offline, quotes the grounding; give MODEL_API_KEY_FILE for a live one)" ;;
+    *) stack_model="live" ;;
+  esac
+  cat <<WORDS
+URL:    http://127.0.0.1:$PORT/
+Agent:  $AGENT
+Model:  $stack_model
+Ask it:
+
+curl -s http://127.0.0.1:$PORT/ -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"When are office hours?"}]}}}'
+
+WORDS
+}
+
+# --- down --------------------------------------------------------------------------------------------------
+stack_down_command() {
+  if ! command -v docker >/dev/null 2>&1; then
+    say "no docker client here: nothing to take down"
+    return 0
+  fi
+  engine_socket
+  engine_answers || fail 4 engine-unavailable "no engine answers at $DOCKER_SOCKET, so nothing can be taken down" "start it, and run this again"
+  say "taking down the stack $PROJECT"
+  stack_remove "$1" || fail 1 unexpected "not everything could be removed" "see .gatehouse/down.log"
+  rm -rf "$STACK_SECRETS" "$STACK_GENERATED"
+}
+
+# stack_remove ALL: containers, networks and socket volumes by their labels, so that it works whatever state they are in;
+# with ALL=yes state and images too.
+stack_remove() {
+  stack_failed=0
+  : >"$GATEHOUSE_STATE/down.log"
+  (cd / && logged down docker compose --project-name "$PROJECT" down --remove-orphans --timeout 10) || stack_failed=1
+  # Turns whose spawner had no time to end them: they mount this stack's packs.
+  stack_turns=$(docker ps --all --quiet --filter label=gatehouse.turn --filter "volume=${PROJECT}_packs")
+  # shellcheck disable=SC2086 # a list of ids
+  [ -z "$stack_turns" ] || logged down docker rm --force $stack_turns || stack_failed=1
+  for stack_volume in $(docker volume ls --quiet --filter "label=com.docker.compose.project=$PROJECT"); do
+    case "$1:${stack_volume#"${PROJECT}_"}" in
+      yes:* | no:front | no:spawn | no:ctl-* | no:doors | no:ops) logged down docker volume rm "$stack_volume" || stack_failed=1 ;;
+    esac
+  done
+  if [ "$1" = yes ]; then
+    for stack_image in turn ingress front spawner modelproxy; do
+      ! docker image inspect "gatehouse-$stack_image:dev" >/dev/null 2>&1 || logged down docker rmi "gatehouse-$stack_image:dev" ||
+        say "kept gatehouse-$stack_image:dev, which another stack uses"
+    done
+  fi
+  return "$stack_failed"
+}

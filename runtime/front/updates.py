@@ -1,0 +1,114 @@
+"""What a client sees of a task: the events of one turn, in the shapes that both A2A dialects share.
+
+One artifact id per turn, named `answer`; each snapshot replaces it whole (`append` false), and so does the
+final text, which the last status message repeats (seed S1 §3). A text that is not the model's answer
+carries `{"gatehouse": {"outcome": …}}` in its metadata, so that a program can tell it from one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from a2a.types import (
+    Artifact,
+    Message,
+    Part,
+    Role,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+
+if TYPE_CHECKING:
+    from a2a.server.events import EventQueue
+
+ARTIFACT_NAME: Final = "answer"
+METADATA: Final = "gatehouse"
+
+
+class Updates:
+    """Writes one turn's events to the SDK's queue; nothing follows the terminal one, not even another."""
+
+    def __init__(self, queue: EventQueue, task_id: str, context_id: str) -> None:
+        self._queue = queue
+        self._task_id = task_id
+        self._context_id = context_id
+        self._artifact_id = str(uuid.uuid4())
+        self.finished = False
+
+    async def submitted(self, untrusted_message: Message | None) -> None:
+        """Write the task itself, first: the SDK takes no other event before it."""
+        task = Task(
+            id=self._task_id,
+            context_id=self._context_id,
+            status=_task_status(TaskState.TASK_STATE_SUBMITTED),
+        )
+        if untrusted_message is not None:
+            task.history.append(untrusted_message)
+        await self._queue.enqueue_event(task)
+
+    async def working(self, text: str) -> None:
+        """Say what is being done."""
+        if not self.finished:
+            await self._status(TaskState.TASK_STATE_WORKING, text, "")
+
+    async def snapshot(self, text: str) -> None:
+        """Show the answer so far."""
+        if not self.finished:
+            await self._artifact(text, "", last=False)
+
+    async def finish(
+        self, text: str, *, state: TaskState = TaskState.TASK_STATE_COMPLETED, outcome: str = ""
+    ) -> None:
+        """End the task with its one text; `outcome` is empty for the model's answer."""
+        if self.finished:
+            return
+        self.finished = True
+        if state == TaskState.TASK_STATE_COMPLETED:
+            await self._artifact(text, outcome, last=True)
+        await self._status(state, text, outcome)
+
+    async def _artifact(self, text: str, outcome: str, *, last: bool) -> None:
+        artifact = Artifact(artifact_id=self._artifact_id, name=ARTIFACT_NAME, parts=[_part(text)])
+        if outcome:
+            artifact.metadata.update({METADATA: {"outcome": outcome}})
+        await self._queue.enqueue_event(
+            TaskArtifactUpdateEvent(
+                task_id=self._task_id,
+                context_id=self._context_id,
+                artifact=artifact,
+                append=False,
+                last_chunk=last,
+            )
+        )
+
+    async def _status(self, state: TaskState, text: str, outcome: str) -> None:
+        message = Message(
+            role=Role.ROLE_AGENT,
+            message_id=str(uuid.uuid4()),
+            task_id=self._task_id,
+            context_id=self._context_id,
+            parts=[_part(text)],
+        )
+        if outcome:
+            message.metadata.update({METADATA: {"outcome": outcome}})
+        await self._queue.enqueue_event(
+            TaskStatusUpdateEvent(
+                task_id=self._task_id,
+                context_id=self._context_id,
+                status=_task_status(state, message),
+            )
+        )
+
+
+def _part(text: str) -> Part:
+    return Part(text=text)
+
+
+def _task_status(state: TaskState, message: Message | None = None) -> TaskStatus:
+    status = TaskStatus(state=state, message=message)
+    status.timestamp.GetCurrentTime()
+    return status

@@ -1,0 +1,165 @@
+"""The way in: bytes from a TCP port to the front's Unix socket and back, and nothing else.
+
+Why a process of its own: the front has no network, so something must have the port, and whatever that is
+holds nothing worth taking (architecture §2). It reads no byte of what it carries. Standard library only: it
+must stay small.
+
+Each direction is copied with backpressure (one chunk in memory), ends on its own (a client may stop sending
+and still read its stream), and the whole connection ends when neither direction moved for `idle_seconds`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAX_CONNECTIONS = 512
+CONNECT_SECONDS = 2.0
+# A blocking answer is silent for as long as a turn takes; a stream pings every 3 s.
+IDLE_SECONDS = 330.0
+CHUNK_BYTES = 64 * 1024
+DRAIN_SECONDS = 15.0  # the front ends its turns within 10
+
+UNAVAILABLE = (
+    b"HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/plain\r\ncontent-length: 20\r\nconnection: close\r\n\r\n"
+    b"The agent is not up\n"
+)
+BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\ncontent-length: 21\r\n"
+    b"retry-after: 5\r\nconnection: close\r\n\r\nToo many connections\n"
+)
+
+
+@dataclass(slots=True)
+class _Activity:
+    at: float
+
+
+class Forwarder:
+    """Forwards connections to the socket at `target`, at most `max_connections` at once."""
+
+    def __init__(
+        self,
+        target: Path,
+        *,
+        max_connections: int = MAX_CONNECTIONS,
+        idle_seconds: float = IDLE_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        self._target = str(target)
+        self._max_connections = max_connections
+        self._idle_seconds = idle_seconds
+        self._connect_seconds = connect_seconds
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def open_connections(self) -> int:
+        """Connections that are forwarded now."""
+        return len(self._connections)
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on; 0 before `start`."""
+        sockets = self._server.sockets if self._server else ()
+        return int(sockets[0].getsockname()[1]) if sockets else 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen. Raises OSError when the address cannot be had."""
+        self._server = await asyncio.start_server(self._accepted, host, port, limit=CHUNK_BYTES, backlog=256)
+
+    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Take no new connection, let those that are open end within `drain_seconds`, then cut them."""
+        if self._server is not None:
+            self._server.close()
+        if self._connections:
+            await asyncio.wait(set(self._connections), timeout=drain_seconds)
+        for task in set(self._connections):
+            task.cancel()
+        if self._connections:
+            await asyncio.wait(set(self._connections), timeout=1.0)
+        if self._server is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1.0):  # since Python 3.12 it waits for connections too
+                    await self._server.wait_closed()
+
+    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            return
+        if len(self._connections) >= self._max_connections:
+            await _say(writer, BUSY)
+            return
+        self._connections.add(task)
+        try:
+            await self._forward(reader, writer)
+        finally:
+            self._connections.discard(task)
+            await _close(writer)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                back_reader, back_writer = await asyncio.open_unix_connection(self._target, limit=CHUNK_BYTES)
+        except (OSError, TimeoutError):
+            await _say(writer, UNAVAILABLE)
+            return
+        activity = _Activity(asyncio.get_running_loop().time())
+        copies = {
+            asyncio.create_task(_copy(reader, back_writer, activity)),
+            asyncio.create_task(_copy(back_reader, writer, activity)),
+        }
+        try:
+            await self._watch(copies, activity)
+        finally:
+            for copy in copies:
+                copy.cancel()
+            await asyncio.gather(*copies, return_exceptions=True)
+            await _close(back_writer)
+
+    async def _watch(self, copies: set[asyncio.Task[bool]], activity: _Activity) -> None:
+        """Return when both directions have ended, one has broken, or neither has moved for too long."""
+        pending = copies
+        while pending:
+            rest = activity.at + self._idle_seconds - asyncio.get_running_loop().time()
+            if rest <= 0:
+                return
+            done, pending = await asyncio.wait(pending, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+            if any(not copy.result() for copy in done):
+                return
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, activity: _Activity) -> bool:
+    """Copy one direction to its end and pass the end on; False when either side broke."""
+    clock = asyncio.get_running_loop()
+    try:
+        while chunk := await reader.read(CHUNK_BYTES):
+            activity.at = clock.time()
+            writer.write(chunk)
+            await writer.drain()
+            activity.at = clock.time()
+        if writer.can_write_eof():
+            writer.write_eof()
+    except OSError:
+        return False
+    return True
+
+
+async def _say(writer: asyncio.StreamWriter, answer: bytes) -> None:
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(1.0):
+            writer.write(answer)
+            await writer.drain()
+    await _close(writer)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        async with asyncio.timeout(1.0):
+            await writer.wait_closed()

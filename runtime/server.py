@@ -1,0 +1,326 @@
+"""Turn path 1/13: every route and middleware, listed once, in order.
+
+    POST /                              A2A over JSON-RPC, dialects 1.0 and 0.3
+    GET  /.well-known/agent-card.json   the card
+    GET  /.well-known/agent.json        the same bytes
+    GET  /health                        {"status":"ok","agent":"<id>"}, nothing else
+    GET  /ready                         {"status":"ready"} or "not-ready", and "demo": true
+
+`python -m runtime.server --agent NAME` serves one instance on a TCP port of the loopback address; with
+`--sockets` it serves the two Unix sockets of the deployment, where it has no network at all (architecture
+§2).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+import uvicorn
+from a2a.server.routes import create_jsonrpc_routes
+from a2a.server.routes.common import DefaultServerCallContextBuilder
+from prometheus_client import CollectorRegistry
+from sse_starlette.sse import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from runtime import layout
+from runtime.agents.instance import load_instance
+from runtime.errors import GatehouseError, HostError, PortInUse, UsageError
+from runtime.front import card
+from runtime.front.executor import VISITOR_STATE, TurnExecutor
+from runtime.front.handler import FrontRequestHandler
+from runtime.front.identity import Identity
+from runtime.front.memory import Memory
+from runtime.front.readiness import Readiness
+from runtime.front.tasks import BoundedTaskStore
+from runtime.front.wire import RequestGate, SecurityHeaders
+from runtime.log import configure
+from runtime.ops import serving_ops
+from runtime.serving import QuietServer, bind
+from runtime.turn.receipt import Receipts
+from runtime.turn.runner import SandboxRunner
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from a2a.server.context import ServerCallContext
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from runtime.agents.definition import AgentDefinition
+    from runtime.turn.runner import Runner
+
+PING_SECONDS = 3  # the official Python client gives up after 5 s of silence
+STREAM_GRACE_SECONDS = 8.0
+STOP_SECONDS = 10
+MAX_CONNECTIONS = 600  # above the ingress's own 512
+KEEP_ALIVE_SECONDS = 30
+LOCAL_MODE = 0o660  # the ingress is in the group
+TUNNEL_MODE = 0o666  # cloudflared's image has a user of its own; the volume is the gate
+
+log = structlog.get_logger("front")
+
+
+class VisitorContext(DefaultServerCallContextBuilder):
+    """Gives each call its visitor's HMAC, so that no address goes further than here."""
+
+    def __init__(self, identity: Identity) -> None:
+        self._identity = identity
+
+    def build(self, request: Request) -> ServerCallContext:
+        """Build the SDK's call context of a request."""
+        context = super().build(request)
+        context.state[VISITOR_STATE] = self._identity.visitor(self._identity.address(request.scope))
+        return context
+
+
+def build_app(
+    agent: AgentDefinition,
+    runner: Runner,
+    readiness: Readiness,
+    *,
+    registry: CollectorRegistry | None = None,
+    identity: Identity | None = None,
+    executor_options: Mapping[str, Any] | None = None,
+) -> Starlette:
+    """Return the app that serves one agent at `/`.
+
+    `runner` runs the turns; `readiness` answers `/ready` and says whether the demo model does.
+    `app.state.executor` is there to be drained before the server stops. `registry` takes the metrics.
+    """
+    EventSourceResponse.DEFAULT_PING_INTERVAL = PING_SECONDS
+    logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its tracebacks hold visitors' texts
+    identity = identity or Identity()
+    executor = TurnExecutor(
+        agent,
+        runner,
+        Memory(agent.limits.max_contexts, agent.limits.max_turns),
+        identity,
+        Receipts(agent.id, identity.receipt_key, registry or CollectorRegistry()),
+        **(executor_options or {}),
+    )
+    agent_card = card.agent_card(agent, demo=readiness.demo)
+    handler = FrontRequestHandler(
+        agent_executor=executor, task_store=BoundedTaskStore(), agent_card=agent_card
+    )
+    card_endpoint = card.CardEndpoint(agent_card)
+
+    async def health(_request: Request) -> Response:
+        return JSONResponse({"status": "ok", "agent": agent.id})
+
+    async def ready(_request: Request) -> Response:
+        reason = "stopping" if executor.stopping else await readiness.ask()
+        body: dict[str, Any] = {"status": "ready" if reason is None else "not-ready"}
+        if readiness.demo:
+            body["demo"] = True
+        return JSONResponse(body, status_code=200 if reason is None else 503)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        yield
+        await executor.drain()
+        await handler.aclose()
+
+    app = Starlette(
+        routes=[
+            Route("/health", health, methods=["GET"]),
+            Route("/ready", ready, methods=["GET"]),
+            *(Route(path, card_endpoint.get, methods=["GET"]) for path in card.PATHS),
+            *create_jsonrpc_routes(
+                handler,
+                rpc_url="/",
+                context_builder=VisitorContext(identity),
+                enable_v0_3_compat=True,
+                shutdown_grace_period=STREAM_GRACE_SECONDS,
+            ),
+        ],
+        middleware=[
+            Middleware(SecurityHeaders),
+            *_cors(agent),
+            Middleware(RequestGate, no_running=agent.messages.no_running),
+        ],
+        lifespan=lifespan,
+    )
+    app.state.executor = executor
+    return app
+
+
+def _cors(agent: AgentDefinition) -> list[Middleware]:
+    if not agent.network.cors_origins:
+        return []
+    return [
+        Middleware(
+            CORSMiddleware,
+            allow_origins=agent.network.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["content-type", "a2a-version", "a2a-extensions"],
+        )
+    ]
+
+
+async def serve(
+    agent: AgentDefinition,
+    digest: str,
+    runner: SandboxRunner,
+    listeners: Sequence[socket.socket],
+    *,
+    ops: bool,
+) -> None:
+    """Serve an agent on bound sockets until SIGTERM or SIGINT, then end its turns and close.
+
+    `digest` is what the spawner must have loaded. Raises ServiceUnreachable or DefinitionMismatch before
+    the first request is taken.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    registry = CollectorRegistry()
+    readiness = Readiness(runner, agent.id, digest)
+
+    async def status() -> dict[str, Any]:
+        return {"agent": agent.id, "digest": digest, "demo": readiness.demo, "reason": readiness.reason}
+
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(runner.aclose)
+        if ops:
+            await stack.enter_async_context(serving_ops("front", readiness.ask, status, registry))
+        waiting = asyncio.create_task(readiness.wait())
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            return
+        await waiting
+        app = build_app(agent, runner, readiness, registry=registry)
+        config = uvicorn.Config(
+            app,
+            http="h11",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+        server = QuietServer(config)
+        serving = asyncio.create_task(server.serve(sockets=list(listeners)))
+        log.info(
+            "serving",
+            agent=agent.id,
+            name=agent.card.name,
+            at=[str(listener.getsockname()) for listener in listeners],
+            public_url=agent.card.public_url,
+            cors_origins=list(agent.network.cors_origins),
+            demo=readiness.demo,
+        )
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await app.state.executor.drain()
+        server.should_exit = True
+        stopping.cancel()
+        await serving
+
+
+def listen_tcp(host: str, port: int) -> socket.socket:
+    """Listen on a TCP address. Raises PortInUse, or HostError when the address cannot be listened on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        if isinstance(error, socket.gaierror) or error.errno is None:
+            raise HostError(f"The address {host} is not one of this host.", "use --host 127.0.0.1") from error
+        if error.errno == errno.EADDRINUSE:
+            raise PortInUse(
+                f"Port {port} on {host} is taken.", "stop what uses it, or choose --port"
+            ) from error
+        raise HostError(
+            f"Cannot listen on {host}:{port}: {error.strerror}.", "use another --host or --port"
+        ) from error
+
+
+def listen_unix() -> list[socket.socket]:
+    """Listen on the deployment's two sockets. Raises HostError when a socket cannot be made there."""
+    listeners: list[socket.socket] = []
+    for path, mode in ((layout.FRONT_LOCAL_SOCKET, LOCAL_MODE), (layout.FRONT_TUNNEL_SOCKET, TUNNEL_MODE)):
+        try:
+            listeners.append(bind(path, mode))
+        except OSError as error:
+            for listener in listeners:
+                listener.close()
+            raise HostError(
+                f"Cannot listen on {path}: {error.strerror or error}.", "check its volume"
+            ) from error
+    return listeners
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; exits with 2 on wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="python -m runtime.server", description="Serves one agent over A2A."
+    )
+    parser.add_argument("--agent", required=True, metavar="NAME", help="instance folder below instances/")
+    parser.add_argument("--host", help="address to listen on (default: the instance's, 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on (default: the instance's, 8011)")
+    parser.add_argument(
+        "--sockets", action="store_true", help="serve the deployment's Unix sockets instead of a port"
+    )
+    parser.add_argument("--spawn-socket", type=Path, default=layout.SPAWN_SOCKET, help="the spawner's socket")
+    parser.add_argument("--root", type=Path, help="the folder that holds instances/")
+    return parser.parse_args(argv)
+
+
+def run(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
+    """Load the instance and serve it. Raises GatehouseError for every failure that has a name."""
+    sockets = options.sockets or environ.get("GATEHOUSE_SOCKETS") == "1"
+    if sockets and (options.host or options.port):
+        raise UsageError("--host and --port have no meaning with --sockets.", "leave them out")
+    if options.port is not None and not 0 <= options.port <= 65535:
+        raise UsageError(f"There is no port {options.port}.", "use a number from 1 to 65535")
+    root = options.root or (layout.ROOT if layout.INSTANCES.is_dir() else Path(__file__).parents[1])
+    agent = load_instance(root, options.agent, environ, check_sources=False)
+    digest = agent.digest  # as the spawner has it: the flags below reach this process alone
+    if options.host or options.port is not None:
+        flags = {"AGENT_HOST": options.host, "AGENT_PORT": options.port}
+        given = {key: str(value) for key, value in flags.items() if value is not None}
+        agent = load_instance(root, options.agent, {**environ, **given}, check_sources=False)
+    listeners = listen_unix() if sockets else [listen_tcp(agent.network.host, agent.network.port)]
+    try:
+        asyncio.run(serve(agent, digest, SandboxRunner(options.spawn_socket), listeners, ops=sockets))
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run the front and return its exit code (docs/reference/exit-codes.md)."""
+    options = arguments(argv)
+    configure("front")
+    try:
+        run(options, environ)
+    except GatehouseError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], os.environ))

@@ -1,0 +1,128 @@
+"""Error bodies: rebuilt from the code alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.front.dialects import (
+    ERRORS,
+    V03_METHODS,
+    V10_METHODS,
+    clean_error,
+    error,
+    response,
+    version_error,
+)
+from runtime.front.handler import TASK_CLOSED
+from runtime.front.jsonrpc import DEPTH_MAX, depth, examine
+
+
+def test_the_method_names_are_those_that_the_sdk_knows() -> None:
+    from a2a.server.routes import jsonrpc_dispatcher as sdk
+
+    assert frozenset(sdk.JsonRpcDispatcher.METHOD_TO_MODEL) == V10_METHODS
+    adapter = sys.modules["a2a.compat.v0_3.jsonrpc_adapter"].JSONRPC03Adapter
+    assert frozenset(adapter.METHOD_TO_MODEL) == V03_METHODS
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize("method", ["SendMessage", "message/send", "nope"])
+@pytest.mark.parametrize("code", list(ERRORS))
+def test_no_text_of_the_given_error_is_left(code: int, method: str) -> None:
+    given_error = {"code": code, "message": "SECRET", "data": {"input": "SECRET"}}
+    cleaned = clean_error(given_error, method, "Nothing runs.")
+    assert "SECRET" not in json.dumps(cleaned)
+    assert cleaned["code"] in ERRORS
+
+
+def test_an_unknown_code_is_an_internal_error() -> None:
+    values: tuple[object, ...] = ({"code": 1}, {"code": "x"}, {}, None, "text", [])
+    for value in values:
+        assert clean_error(value, "SendMessage", "")["code"] == -32603
+
+
+def test_our_own_sentences_pass_and_cancel_has_the_configured_one() -> None:
+    assert clean_error({"code": -32004, "message": TASK_CLOSED}, "SendMessage", "")["message"] == TASK_CLOSED
+    assert (
+        clean_error({"code": -32002, "message": "x"}, "CancelTask", "Nothing runs.")["message"]
+        == "Nothing runs."
+    )
+
+
+@given(JSON)
+def test_any_error_value_is_cleaned_without_raising(value: Any) -> None:
+    cleaned = clean_error(value, "SendMessage", "x")
+    assert set(cleaned) <= {"code", "message", "data"}
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "agree"),
+    [
+        ("SendMessage", "1.0", True),
+        ("SendMessage", "1.7", True),
+        ("SendMessage", "1", True),
+        ("SendMessage", "", False),
+        ("SendMessage", "2.0", False),
+        ("SendMessage", "10.0", False),
+        ("message/send", "", True),
+        ("message/send", "0.3", True),
+        ("message/send", "0.9", True),
+        ("message/send", "1.0", False),
+        ("message/send", "latest", False),
+        ("nope", "9.9", True),
+    ],
+)
+def test_the_major_version_decides(method: str, version: str, agree: bool) -> None:
+    assert (version_error(method, version) is None) is agree
+
+
+@given(st.text(max_size=40))
+def test_a_version_header_never_comes_back_unless_it_is_a_version(version: str) -> None:
+    found = version_error("SendMessage", version)
+    if found is not None:
+        shown = found["message"].split("'")[1]
+        assert shown == "unknown" or set(shown) <= set("0123456789.") or not shown.isascii()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1, 1), ("a", "a"), (None, None), (True, None), ({}, None), (1.5, None)]
+)
+def test_an_id_is_echoed_only_as_string_or_integer(value: object, shown: object) -> None:
+    assert response(value, error(-32600))["id"] == shown
+
+
+@given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_examining_any_body_never_raises(body: bytes) -> None:
+    method, refused = examine(body, "1.0")
+    assert isinstance(method, str)
+    assert refused is None or refused["error"]["code"] in ERRORS
+
+
+@given(JSON)
+def test_the_depth_of_json_is_counted_outside_strings(value: Any) -> None:
+    def nested(item: Any) -> int:
+        if isinstance(item, list):
+            return 1 + max(map(nested, item), default=0)
+        if isinstance(item, dict):
+            return 1 + max(map(nested, item.values()), default=0)
+        return 0
+
+    assert depth(json.dumps(value).encode()) == nested(value)
+
+
+def test_hostile_quotes_and_brackets_are_counted_in_one_pass() -> None:
+    assert depth(b'"\\' * 120_000) == 0
+    assert depth(b'"' * 250_000) == 0
+    assert depth(b"[" * 250_000) > DEPTH_MAX

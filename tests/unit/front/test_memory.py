@@ -1,0 +1,146 @@
+"""Conversations: bounded in number, length and age, and only for ids that nobody can guess."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from runtime.front.memory import MAX_AGE_SECONDS, Memory, carries_memory
+from runtime.turn.plan import Exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until something is so; the object under test has no event for it."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110  a state of the object, not an event of ours
+            await asyncio.sleep(0)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def say(memory: Memory, context: str, text: str) -> tuple[Exchange, ...]:
+    async with memory.turn(context) as transcript:
+        memory.remember(context, Exchange(text, f"re: {text}"))
+        return transcript
+
+
+def ids(count: int) -> list[str]:
+    return [str(uuid.uuid4()) for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        ("6d0ad0a1-6a3c-4b8e-9d9a-1f8c53b6f2aa", True),
+        ("6D0AD0A1-6A3C-4B8E-9D9A-1F8C53B6F2AA", True),
+        ("01890a5d-ac96-774b-bcce-b302099a8057", True),
+        ("00000000-0000-0000-0000-000000000000", False),
+        ("6ba7b810-9dad-11d1-80b4-00c04fd430c8", False),
+        ("default", False),
+        ("", False),
+        ("6d0ad0a1-6a3c-4b8e-9d9a-1f8c53b6f2aa\n", False),
+        ("6d0ad0a16a3c4b8e9d9a1f8c53b6f2aa", False),
+    ],
+)
+def test_only_random_uuids_carry_memory(context: str, expected: bool) -> None:
+    assert carries_memory(context) is expected
+
+
+async def test_only_the_last_exchanges_are_kept() -> None:
+    memory = Memory(10, 2)
+    (context,) = ids(1)
+    for text in "abc":
+        await say(memory, context, text)
+    assert await say(memory, context, "d") == (Exchange("b", "re: b"), Exchange("c", "re: c"))
+
+
+async def test_the_least_recently_used_context_goes_first_and_reading_refreshes() -> None:
+    memory = Memory(2, 5)
+    one, two, three = ids(3)
+    await say(memory, one, "1")
+    await say(memory, two, "2")
+    await say(memory, one, "1 again")
+    await say(memory, three, "3")
+    assert len(memory) == 2
+    assert await say(memory, two, "x") == ()
+
+
+async def test_a_context_is_forgotten_after_a_day() -> None:
+    clock = Clock()
+    memory = Memory(10, 5, clock=clock)
+    (context,) = ids(1)
+    await say(memory, context, "a")
+    clock.now += MAX_AGE_SECONDS + 1
+    assert await say(memory, context, "b") == ()
+
+
+async def test_a_turn_that_leaves_nothing_holds_no_place() -> None:
+    memory = Memory(1, 5)
+    kept, passing = ids(2)
+    await say(memory, kept, "a")
+    async with memory.turn(passing) as transcript:
+        assert transcript == ()
+    assert len(await say(memory, kept, "b")) == 1
+
+
+async def test_the_case_of_an_id_does_not_matter() -> None:
+    memory = Memory(10, 5)
+    (context,) = ids(1)
+    await say(memory, context.upper(), "a")
+    assert len(await say(memory, context, "b")) == 1
+
+
+async def test_turns_of_a_context_wait_for_each_other_and_others_do_not() -> None:
+    memory = Memory(10, 5)
+    one, two = ids(2)
+    order: list[str] = []
+
+    async def turn(context: str, name: str) -> None:
+        async with memory.turn(context):
+            order.append(name)
+
+    async with memory.turn(one):
+        waiting = asyncio.create_task(turn(one, "waited"))
+        await until(lambda: memory.waiting(one) == 1)
+        await turn(two, "other")
+        assert order == ["other"]
+    await waiting
+    assert order == ["other", "waited"]
+    assert memory.waiting(one) == 0
+
+
+async def test_a_cancelled_waiter_leaves_no_trace() -> None:
+    memory = Memory(10, 5)
+    (context,) = ids(1)
+
+    async def turn() -> None:
+        async with memory.turn(context):
+            raise AssertionError
+
+    async with memory.turn(context):
+        waiting = asyncio.create_task(turn())
+        await until(lambda: memory.waiting(context) == 1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert memory.waiting(context) == 0
+    assert await say(memory, context, "a") == ()
+
+
+async def test_contexts_without_memory_never_wait() -> None:
+    memory = Memory(10, 5)
+    async with memory.turn("default"), memory.turn("default") as transcript:
+        assert transcript == ()
+    assert len(memory) == 0
