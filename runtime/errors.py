@@ -13,8 +13,8 @@
     └── ServiceUnreachable          8  service-unreachable
         └── DefinitionMismatch      8  definition-mismatch
 
-Why one tree: a reader of a log line, an exit code or a page of the docs finds the same `code` in all three, and
-nothing but `visitor_text` may ever be shown to a visitor (architecture §6). Exit codes are in
+Why one tree: a reader of a log line, an exit code or a page of the docs finds the same `code` in all three,
+and nothing but `visitor_text` may ever be shown to a visitor (architecture §6). Exit codes are in
 docs/reference/exit-codes.md; a test compares that page with this file.
 """
 

@@ -87,9 +87,9 @@ class TurnStream:
     ) -> Answer | Failed:
         """Return the turn's one terminal event.
 
-        `reason` is the spawner's: `exited`, `deadline`, `output-cap`, `engine`, `cancelled` or
-        `shutdown`. A `result` that arrived before the end counts whatever the reason; without one, only a turn that exited can
-        still have an answer.
+        `reason` is the spawner's: `exited`, `deadline`, `output-cap`, `engine`, `cancelled` or `shutdown`.
+        A `result` that arrived before the end counts whatever the reason; without one, only a turn that
+        exited can still have an answer.
         """
         if self._result_failed:
             return Failed(Cause.MODEL, self._result_failed, usage)

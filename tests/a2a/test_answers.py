@@ -38,6 +38,7 @@ def playing(*events: TurnEvent) -> Any:
     return script
 
 
+@pytest.mark.control("ANS-01")
 async def test_send_answers_one_completed_task_with_the_same_text_twice(front: Any, kit: Any) -> None:
     task = await front.ask("  hello  ")
     assert task["kind"] == "task"
@@ -110,6 +111,7 @@ async def test_a_finished_task_can_be_read_back_in_both_dialects(front: Any, kit
     assert newer["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+@pytest.mark.control("ANS-01")
 @pytest.mark.parametrize("cause", list(MESSAGES))
 async def test_each_failure_is_one_configured_text_in_artifact_and_message(
     front: Any, kit: Any, cause: Cause
@@ -145,6 +147,7 @@ async def raising_at_cleanup(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]
         raise OSError("SECRET")
 
 
+@pytest.mark.control("ANS-01", "WIRE-01")
 @pytest.mark.parametrize("script", [raising, silent])
 async def test_a_runner_with_a_bug_still_gives_one_answer(front: Any, kit: Any, script: Any) -> None:
     front.runner.script = script
@@ -154,6 +157,7 @@ async def test_a_runner_with_a_bug_still_gives_one_answer(front: Any, kit: Any, 
     assert front.executor.running == 0
 
 
+@pytest.mark.control("ANS-01")
 async def test_a_runner_that_never_ends_is_ended_by_the_watchdog(kit: Any) -> None:
     runner = kit.Runner(endless)
     async with kit.serving(runner, kit.definition(timeout_seconds=0.2), watchdog_slack_seconds=0.1) as front:
@@ -186,6 +190,7 @@ async def test_text_that_screening_empties_is_answered_with_the_configured_messa
     assert kit.texts(await front.ask("hello")) == (front.agent.messages.empty_model,) * 2
 
 
+@pytest.mark.control("SCREEN-01")
 async def test_a_key_in_an_answer_or_a_snapshot_does_not_leave(front: Any, kit: Any) -> None:
     text = (
         "Here: sk-ant-test-0000-0000-0000 and more words that follow it, enough to be shown to a visitor. "
@@ -197,6 +202,7 @@ async def test_a_key_in_an_answer_or_a_snapshot_does_not_leave(front: Any, kit: 
     assert "[withheld]" in json.dumps(events[-1])
 
 
+@pytest.mark.control("IN-01")
 async def test_empty_text_is_a_failed_task_that_says_so(front: Any, kit: Any) -> None:
     for parameters in (kit.message03("   "), kit.message03("")):
         task = (await front.rpc("message/send", parameters))["result"]
@@ -207,6 +213,7 @@ async def test_empty_text_is_a_failed_task_that_says_so(front: Any, kit: Any) ->
     assert front.runner.plans == []
 
 
+@pytest.mark.control("IN-02")
 async def test_text_at_the_limit_passes_and_one_character_more_does_not(kit: Any) -> None:
     async with kit.serving(kit.Runner(), kit.definition(max_input_chars=10)) as front:
         assert kit.texts(await front.ask("x" * 10))[0] == "echo: " + "x" * 10
@@ -217,6 +224,7 @@ async def test_text_at_the_limit_passes_and_one_character_more_does_not(kit: Any
         assert len(front.runner.plans) == 1
 
 
+@pytest.mark.control("LOAD-01")
 async def test_when_all_slots_are_taken_the_answer_is_busy_at_once(kit: Any) -> None:
     release = asyncio.Event()
 

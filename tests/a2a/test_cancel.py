@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from runtime.turn.events import Answer, Snapshot, TurnEvent
 
 if TYPE_CHECKING:
@@ -112,6 +114,7 @@ async def test_a_blocking_sender_gets_its_task_back_as_canceled(front: Any, kit:
     assert kit.texts(task)[1] == front.agent.messages.cancelled
 
 
+@pytest.mark.control("LOAD-03")
 async def test_stopping_ends_open_streams_with_a_configured_text(kit: Any) -> None:
     held = Held()
     held.may_finish.set()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import pytest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -97,6 +98,7 @@ def message() -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": {"message": said}}
 
 
+@pytest.mark.control("ADDR-01")
 async def test_both_sockets_answer_and_only_the_tunnel_s_forwarded_addresses_count() -> None:
     async with (
         deployed() as (here, visitors),

@@ -15,6 +15,7 @@ async def raw(front: Any, body: bytes, **headers: str) -> Any:
     return await front.http.post("/", content=body, headers={"content-type": "application/json"} | headers)
 
 
+@pytest.mark.control("WIRE-02")
 async def test_listing_tasks_is_refused_in_both_dialects(front: Any) -> None:
     await front.ask("hello")
     refused = await front.rpc("ListTasks", {}, version="1.0")
@@ -52,6 +53,7 @@ async def test_a_version_mismatch_is_32009_with_typed_data_in_both_directions(
     assert CANARY not in json.dumps(answer)
 
 
+@pytest.mark.control("WIRE-01")
 @pytest.mark.parametrize(
     ("method", "params", "version", "code"),
     [
@@ -89,6 +91,7 @@ async def test_errors_carry_the_code_and_nothing_of_the_request(
     assert "pydantic" not in text
 
 
+@pytest.mark.control("WIRE-01")
 async def test_a_stream_s_error_is_cleaned_too(front: Any) -> None:
     events = [event async for event in front.events("tasks/resubscribe", {"id": CANARY})]
     assert [event["error"]["code"] for event in events] == [-32001]
@@ -128,6 +131,7 @@ async def test_a_lone_surrogate_is_an_error_or_an_answer_and_never_an_exception_
     assert b"codec" not in answer.content
 
 
+@pytest.mark.control("WIRE-03")
 @pytest.mark.parametrize(
     "kind", ["text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data"]
 )
@@ -141,6 +145,7 @@ async def test_another_content_type_is_415_and_runs_nothing(front: Any, kit: Any
     assert front.runner.plans == []
 
 
+@pytest.mark.control("WIRE-03")
 async def test_a_body_over_the_cap_is_413_with_and_without_a_length(front: Any) -> None:
     assert (await raw(front, b"x" * (256 * 1024 + 1))).status_code == 413
 

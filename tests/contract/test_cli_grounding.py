@@ -48,7 +48,6 @@ def poison(grounding: Path) -> None:
 
 
 @pytest.mark.control("CLI-03")
-@pytest.mark.control("CLI-03")
 def test_a_hostile_grounding_changes_neither_the_request_nor_where_it_goes(cli: Cli) -> None:
     cli.script(
         {"tool_use": {"name": "Read", "input": {"file_path": "/grounding/hours.md"}}}, {"text": "Done."}
@@ -68,7 +67,6 @@ def test_a_hostile_grounding_changes_neither_the_request_nor_where_it_goes(cli: 
     assert not [event for event in hostile.events if "hook" in str(event.get("subtype"))]
 
 
-@pytest.mark.control("CLI-03")
 @pytest.mark.control("CLI-03")
 def test_without_restricted_the_groundings_settings_take_the_request_away(cli: Cli) -> None:
     """The twin: the base URL of the hostile settings.json wins, so the door sees nothing."""

@@ -44,7 +44,6 @@ def program(source: str) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.mark.control("LIFE-02")
-@pytest.mark.control("LIFE-02")
 def test_pid_1_cannot_be_stopped_killed_or_read_from_inside(cli: Cli) -> None:
     ran = cli.run("hello", change=program(ATTACK), within_seconds=30)
     assert ran.exit_code == 0
@@ -52,7 +51,6 @@ def test_pid_1_cannot_be_stopped_killed_or_read_from_inside(cli: Cli) -> None:
     assert set(ran.result["answers"].values()) == {"Permission denied"}
 
 
-@pytest.mark.control("LIFE-02")
 @pytest.mark.control("LIFE-02")
 def test_the_deadline_ends_a_container_full_of_processes_that_ignore_it(cli: Cli) -> None:
     source = """
@@ -100,7 +98,6 @@ print('{"type": "result"}')
     assert cli.run("hello", change=program(source), within_seconds=30).exit_code == 0
 
 
-@pytest.mark.control("PRIV-01")
 @pytest.mark.control("PRIV-01")
 def test_the_image_holds_no_program_but_the_cli_and_python_and_nothing_with_rights(cli: Cli) -> None:
     source = """

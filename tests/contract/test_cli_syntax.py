@@ -53,7 +53,6 @@ def turn(cli: Cli, prompt: str, **options: Any) -> tuple[Ran, str]:
 
 
 @pytest.mark.control("CLI-01")
-@pytest.mark.control("CLI-01")
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS.keys())
 def test_a_form_of_the_clis_syntax_makes_the_same_request_as_plain_text(cli: Cli, form: str) -> None:
     _, expected = turn(cli, render_prompt((), PLAIN))
@@ -63,7 +62,6 @@ def test_a_form_of_the_clis_syntax_makes_the_same_request_as_plain_text(cli: Cli
     assert ran.result["result"] == "An answer."
 
 
-@pytest.mark.control("CLI-01")
 @pytest.mark.control("CLI-01")
 def test_every_form_behind_a_transcript_makes_the_same_request_as_plain_text(cli: Cli) -> None:
     from runtime.turn.plan import Exchange
@@ -85,7 +83,6 @@ def test_every_form_on_a_line_of_its_own_inside_the_frame_is_only_text(cli: Cli)
 
 
 @pytest.mark.control("CLI-01")
-@pytest.mark.control("CLI-01")
 def test_without_frame_and_switches_a_slash_command_never_reaches_the_model(cli: Cli) -> None:
     """The twin: what the tests above would see if the controls were gone."""
 
@@ -96,7 +93,6 @@ def test_without_frame_and_switches_a_slash_command_never_reaches_the_model(cli:
     assert not any("/context" in json.dumps(body["messages"]) for body in ran.bodies)
 
 
-@pytest.mark.control("CLI-01")
 @pytest.mark.control("CLI-01")
 def test_without_the_switches_a_mention_attaches_the_file(cli: Cli) -> None:
     """The twin for `@./file`."""

@@ -53,7 +53,6 @@ def test_only_the_file_tools_are_offered(cli: Cli) -> None:
 
 
 @pytest.mark.control("CLI-02")
-@pytest.mark.control("CLI-02")
 def test_a_grant_adds_one_tool_to_the_first_request_and_no_shell(cli: Cli) -> None:
     (cli.instance / "tools" / "which.py").write_text(SCRIPT)
     cli.script({"text": "An answer."})
@@ -87,7 +86,6 @@ def test_a_request_is_a_third_of_what_allowed_tools_alone_makes(
 
 
 @pytest.mark.control("CLI-02")
-@pytest.mark.control("CLI-02")
 @pytest.mark.parametrize("form", ["Bash", "Write", "WebFetch", "Task"])
 def test_a_model_that_calls_a_tool_that_was_not_offered_gets_an_error(cli: Cli, form: str) -> None:
     cli.script(
@@ -99,7 +97,6 @@ def test_a_model_that_calls_a_tool_that_was_not_offered_gets_an_error(cli: Cli, 
     assert "uid=" not in json.dumps(ran.tool_result())
 
 
-@pytest.mark.control("CLI-03")
 @pytest.mark.control("CLI-03")
 @pytest.mark.parametrize(
     ("tool", "untrusted_input", "leak"),
@@ -129,7 +126,6 @@ def test_a_file_of_the_grounding_is_read(cli: Cli) -> None:
     assert "Tuesday, 10 to 12" in json.dumps(cli.run("hello").tool_result())
 
 
-@pytest.mark.control("CLI-03")
 @pytest.mark.control("CLI-03")
 def test_without_restricted_a_file_outside_the_grounding_is_read(cli: Cli) -> None:
     """The twin."""

@@ -17,6 +17,7 @@ def scope(server: str, client: Any = None) -> dict[str, Any]:
     return {"type": "http", "server": (server, None), "client": client, "headers": HEADERS}
 
 
+@pytest.mark.control("ADDR-01")
 def test_a_forwarded_address_is_believed_on_the_tunnel_s_socket_only() -> None:
     identity = Identity(tunnel=TUNNEL)
     assert identity.address(scope(str(TUNNEL))) == "203.0.113.9"

@@ -40,6 +40,7 @@ def ids(count: int) -> list[str]:
     return [str(uuid.uuid4()) for _ in range(count)]
 
 
+@pytest.mark.control("MEM-01")
 @pytest.mark.parametrize(
     ("context", "expected"),
     [

@@ -45,6 +45,7 @@ async def test_a_caller_s_change_does_not_reach_the_store() -> None:
     assert again.context_id == "c"
 
 
+@pytest.mark.control("WIRE-02")
 async def test_listing_is_refused_and_deleting_forgets() -> None:
     store = BoundedTaskStore()
     await store.save(Task(id="a"), CALL)

@@ -57,7 +57,6 @@ async def raw(rig: Any, door: Any, data: bytes) -> bytes:
 
 
 @pytest.mark.control("MODEL-01")
-@pytest.mark.control("MODEL-01")
 @pytest.mark.parametrize(("method", "target"), [pair for pair in PATHS if pair[1] != "/v1/messages?"])
 async def test_any_other_path_or_method_is_403_and_no_upstream_call(
     live: Any, asking: Any, method: str, target: str
@@ -70,7 +69,6 @@ async def test_any_other_path_or_method_is_403_and_no_upstream_call(
     assert not live.model.requests
 
 
-@pytest.mark.control("MODEL-01")
 @pytest.mark.control("MODEL-01")
 @pytest.mark.parametrize(
     "data",
@@ -96,7 +94,6 @@ async def test_what_is_no_strict_http_is_403(live: Any, data: bytes) -> None:
 
 
 @pytest.mark.control("MODEL-02")
-@pytest.mark.control("MODEL-02")
 async def test_an_allowed_request_streams_and_carries_the_key_and_the_visitor(
     live: Any, asking: Any, script: Any, key: bytes
 ) -> None:
@@ -113,7 +110,6 @@ async def test_an_allowed_request_streams_and_carries_the_key_and_the_visitor(
     assert (seen["path"], seen["query"]) == ("/v1/messages", "beta=true")
 
 
-@pytest.mark.control("MODEL-02")
 @pytest.mark.control("MODEL-02")
 async def test_visitor_supplied_credentials_and_odd_headers_never_reach_the_upstream(
     live: Any, asking: Any, key: bytes
@@ -159,7 +155,6 @@ async def test_visitor_supplied_credentials_and_odd_headers_never_reach_the_upst
 
 
 @pytest.mark.control("MODEL-05")
-@pytest.mark.control("MODEL-05")
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 418])
 async def test_an_upstream_error_becomes_403_in_our_words_without_a_second_try(
     live: Any, asking: Any, script: Any, status: int
@@ -187,7 +182,6 @@ async def test_a_passing_failure_is_tried_once_more_before_the_first_byte(
 
 
 @pytest.mark.control("MODEL-05")
-@pytest.mark.control("MODEL-05")
 async def test_a_lasting_failure_is_tried_twice_and_costs_nothing(
     live: Any, asking: Any, script: Any
 ) -> None:
@@ -200,7 +194,6 @@ async def test_a_lasting_failure_is_tried_twice_and_costs_nothing(
 
 
 @pytest.mark.control("MODEL-01")
-@pytest.mark.control("MODEL-01")
 async def test_a_redirect_is_refused_and_not_followed(live: Any, asking: Any, script: Any) -> None:
     script({"status": 307, "headers": {"location": "/v1/messages?to=elsewhere"}})
     door = await live.open()
@@ -209,7 +202,6 @@ async def test_a_redirect_is_refused_and_not_followed(live: Any, asking: Any, sc
     assert "location" not in answer.headers
 
 
-@pytest.mark.control("MODEL-05")
 @pytest.mark.control("MODEL-05")
 async def test_an_upstream_that_is_not_there_is_403(folder: Any, rigs: Any, asking: Any, key: bytes) -> None:
     from runtime.modelproxy.key import Key
@@ -222,7 +214,6 @@ async def test_an_upstream_that_is_not_there_is_403(folder: Any, rigs: Any, aski
         assert (await rig.doors.close(door.turn)).output_tokens == 0
 
 
-@pytest.mark.control("MODEL-05")
 @pytest.mark.control("MODEL-05")
 async def test_a_reflected_key_cuts_the_stream(live: Any, asking: Any, script: Any, key: bytes) -> None:
     script({"echo": True})
@@ -237,7 +228,6 @@ async def test_a_reflected_key_cuts_the_stream(live: Any, asking: Any, script: A
     assert b"content_block_delta" not in received
 
 
-@pytest.mark.control("MODEL-05")
 @pytest.mark.control("MODEL-05")
 async def test_a_reflected_key_in_a_whole_answer_is_403(
     live: Any, asking: Any, script: Any, key: bytes
@@ -259,7 +249,6 @@ async def test_a_key_written_in_json_escapes_is_found(
     assert answer.status_code == 403
 
 
-@pytest.mark.control("MODEL-05")
 @pytest.mark.control("MODEL-05")
 async def test_an_error_inside_the_stream_never_passes(live: Any, asking: Any, script: Any) -> None:
     error = '{"type":"error","error":{"type":"overloaded_error","message":"internal words"}}'
@@ -303,7 +292,6 @@ async def test_a_settled_request_counts_what_the_upstream_reported(
     assert (spent.requests, spent.input_tokens, spent.output_tokens) == (1, 1100, 50)
 
 
-@pytest.mark.control("MODEL-04")
 @pytest.mark.control("MODEL-04")
 async def test_a_cut_stream_keeps_its_reservation_and_is_cut_for_the_turn_too(
     live: Any, asking: Any, script: Any
@@ -355,7 +343,6 @@ async def test_deleting_a_turn_aborts_its_request_in_flight_and_returns_the_usag
 
 
 @pytest.mark.control("MODEL-04")
-@pytest.mark.control("MODEL-04")
 async def test_the_requests_of_a_turn_are_finite_and_the_next_turn_is_unaffected(
     live: Any, asking: Any
 ) -> None:
@@ -368,7 +355,6 @@ async def test_the_requests_of_a_turn_are_finite_and_the_next_turn_is_unaffected
     assert (await live.doors.close(door.turn)).refused == 2
 
 
-@pytest.mark.control("MODEL-04")
 @pytest.mark.control("MODEL-04")
 async def test_the_daily_budget_is_402_in_our_words(folder: Any, rigs: Any, asking: Any, key: bytes) -> None:
     from runtime.modelproxy.key import Key

@@ -33,7 +33,6 @@ async def closed(stream: Any) -> bytes:
 
 
 @pytest.mark.control("DOOR-01")
-@pytest.mark.control("DOOR-01")
 async def test_the_seventeenth_connection_is_closed_at_once_and_another_door_is_free(
     demo: Any, asking: Any
 ) -> None:
@@ -109,7 +108,6 @@ async def test_a_body_that_does_not_end_is_403(demo: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.control("DOOR-01")
-@pytest.mark.control("DOOR-01")
 async def test_a_client_that_does_not_read_is_cut_and_slows_no_other_door(
     live: Any, asking: Any, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,7 +139,6 @@ async def test_a_turn_that_is_refused_too_often_loses_its_door(demo: Any) -> Non
 
 
 @pytest.mark.control("DOOR-01")
-@pytest.mark.control("DOOR-01")
 async def test_a_turn_that_connects_without_end_loses_its_door(demo: Any) -> None:
     door = await demo.open()
     door.accepted = door_module.CONNECTIONS_IN_ALL - 1
@@ -163,7 +160,6 @@ async def test_the_socket_is_open_to_the_turn_s_uid_and_removed_at_the_end(demo:
     assert await demo.doors.close(door.turn) is None
 
 
-@pytest.mark.control("DOOR-02")
 @pytest.mark.control("DOOR-02")
 async def test_a_door_closes_itself_at_its_deadline_and_still_tells_its_usage(
     live: Any, asking: Any, script: Any
@@ -198,7 +194,6 @@ async def test_a_turn_without_a_folder_leaves_nothing_behind(demo: Any) -> None:
     assert len(demo.doors) == 1
 
 
-@pytest.mark.control("DOOR-02")
 @pytest.mark.control("DOOR-02")
 def test_sockets_of_an_earlier_process_are_removed(folder: Path) -> None:
     (folder / ("a" * 32)).mkdir()

@@ -88,7 +88,6 @@ async def test_an_empty_key_file_is_the_demo_and_sigterm_ends_it_cleanly(folder:
 
 
 @pytest.mark.control("KEY-03")
-@pytest.mark.control("KEY-03")
 async def test_a_stack_that_ran_live_refuses_the_demo_unless_asked(folder: Path) -> None:
     env = environment(folder)
     (folder / "key").write_text(KEY)
@@ -103,7 +102,6 @@ async def test_a_stack_that_ran_live_refuses_the_demo_unless_asked(folder: Path)
     assert (code, line(said)["model"]) == (0, "demo")
 
 
-@pytest.mark.control("KEY-03")
 @pytest.mark.control("KEY-03")
 def test_a_malformed_key_is_exit_7_one_line_and_no_key(folder: Path) -> None:
     env = environment(folder)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.spawner.ceilings import Ceilings
 
 
+@pytest.mark.control("LOAD-04")
 def test_no_more_turns_run_than_may() -> None:
     ceilings = Ceilings(running=2, starts_per_minute=100, memory_bytes=100)
     assert ceilings.take(0, 1).allow
@@ -16,6 +18,7 @@ def test_no_more_turns_run_than_may() -> None:
     assert ceilings.take(0, 1).allow
 
 
+@pytest.mark.control("LOAD-05")
 def test_starts_within_a_minute_are_counted_and_the_wait_is_told() -> None:
     ceilings = Ceilings(running=100, starts_per_minute=2, memory_bytes=100)
     assert ceilings.take(0, 1).allow
@@ -25,6 +28,7 @@ def test_starts_within_a_minute_are_counted_and_the_wait_is_told() -> None:
     assert ceilings.take(60, 1).allow
 
 
+@pytest.mark.control("LOAD-06")
 def test_memory_is_reserved_whole() -> None:
     ceilings = Ceilings(running=100, starts_per_minute=100, memory_bytes=10)
     assert ceilings.take(0, 6).allow

@@ -25,6 +25,7 @@ NASTY = st.text(
 )
 
 
+@pytest.mark.control("MEM-02")
 @given(NASTY, st.lists(st.tuples(NASTY, NASTY), max_size=4))
 def test_the_prompt_reads_back_as_exactly_what_was_said(
     message: str, transcript: list[tuple[str, str]]
@@ -39,6 +40,7 @@ def test_the_prompt_reads_back_as_exactly_what_was_said(
     assert [json.loads(line) for line in lines] == expected
 
 
+@pytest.mark.control("MEM-02")
 @given(NASTY)
 def test_no_markup_control_bidirectional_or_tag_character_is_in_the_prompt(message: str) -> None:
     prompt = render_prompt([], message)

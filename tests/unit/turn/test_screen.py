@@ -60,6 +60,7 @@ def test_screening_twice_changes_nothing(text: str) -> None:
     assert screen(once, (CANARY,)).decisions == ()
 
 
+@pytest.mark.control("SCREEN-01")
 @given(PIECES)
 def test_nothing_hidden_and_no_key_is_left(text: str) -> None:
     out = screen(text, (CANARY,)).text
@@ -124,6 +125,7 @@ def test_a_snapshot_begins_the_final_text(text: str, data: st.DataObject) -> Non
     assert len(shown) <= max(0, cut - HELD_BACK_CHARS)
 
 
+@pytest.mark.control("SCREEN-01")
 @pytest.mark.parametrize("reason", list(KEYS))
 def test_no_beginning_of_a_key_shows_while_it_streams(reason: str) -> None:
     text = "Some words that come before. " * 5 + KEYS[reason] + " and many words that follow. " * 5
