@@ -81,7 +81,8 @@ class Spawner:
 
     async def turns(self, request: Request) -> Response:
         hold = "hold" in (await request.json())["prompt"]
-        return StreamingResponse(self.lines(hold=hold), media_type="application/x-ndjson")
+        headers = {"gatehouse-turn": "ab" * 16}
+        return StreamingResponse(self.lines(hold=hold), media_type="application/x-ndjson", headers=headers)
 
     async def lines(self, *, hold: bool) -> AsyncIterator[bytes]:
         yield b'{"event":"started","turn":"abababababababababababababababab"}\n'
