@@ -10,8 +10,8 @@ from pathlib import Path
 
 # --- sockets (tmpfs volumes, group `gatehouse`) --------------------------------------------------------
 RUN = Path("/run/gatehouse")
-FRONT_LOCAL_SOCKET = RUN / "front" / "local.sock"
-FRONT_TUNNEL_SOCKET = RUN / "front" / "tunnel.sock"
+FRONT_LOCAL_SOCKET = RUN / "front-local" / "local.sock"
+FRONT_TUNNEL_SOCKET = RUN / "front-tunnel" / "tunnel.sock"
 SPAWN_SOCKET = RUN / "spawn" / "spawn.sock"
 MODEL_CONTROL_SOCKET = RUN / "ctl-model" / "control.sock"
 OPS = RUN / "ops"

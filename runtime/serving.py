@@ -66,10 +66,12 @@ def bind(path: Path, mode: int = 0o666) -> socket.socket:
 
 @contextlib.asynccontextmanager
 async def serving(
-    app: ASGIApp, path: Path, *, mode: int = 0o666, grace_seconds: int = 10
+    app: ASGIApp, path: Path, *, mode: int = 0o666, grace_seconds: int = 10, connections: int = 64
 ) -> AsyncGenerator[QuietServer, None]:
     """Serve `app` on the socket at `path` inside the `async with`; yields once it accepts connections.
 
+    Past `connections` open ones a client reads 503: whoever holds the other end of a socket cannot fill this
+    process's memory with requests that it never finishes.
     On leaving, requests in flight get `grace_seconds` to finish, then are cancelled; the socket file is
     removed.
     """
@@ -83,6 +85,7 @@ async def serving(
         date_header=False,
         proxy_headers=False,
         ws="none",
+        limit_concurrency=connections,
         timeout_graceful_shutdown=grace_seconds,
     )
     server = QuietServer(config)

@@ -80,21 +80,21 @@ CONTROLS = (
         "CLI-01",
         "The CLI's own syntax in visitor text does nothing.",
         "Commands, attachments and reminders in a message are executed before any model sees them.",
-        "runtime/spawner/frame.py, runtime/spawner/policy.py",
+        "runtime/spawner/frame.py, runtime/spawner/cli_call.py",
         ("F14",),
     ),
     Control(
         "CLI-02",
         "No turn has Bash; a granted script runs from an argument list, without a shell.",
         "The CLI's auto-allow of read-only commands reads any file of the container.",
-        "runtime/spawner/policy.py, sandbox/grants.py",
+        "runtime/spawner/cli_call.py, sandbox/grants.py",
         ("F15",),
     ),
     Control(
         "CLI-03",
         "Settings, hooks and MCP servers that lie in the grounding are inert, and file tools stay inside it.",
         "A document in the grounding reconfigures the CLI.",
-        "runtime/spawner/policy.py",
+        "runtime/spawner/cli_call.py",
         ("F11",),
     ),
     Control(
@@ -142,7 +142,7 @@ CONTROLS = (
     ),
     Control(
         "LIFE-01",
-        "When a turn ends, is cancelled or its visitor leaves, its container and door are gone.",
+        "When a turn ends or is cancelled, or the front goes away, its container and door are gone.",
         "Abandoned containers gather, with visitors' text in them.",
         "runtime/spawner/engine.py, runtime/spawner/turns.py",
         ("L01",),
@@ -175,6 +175,12 @@ CONTROLS = (
         "A compromised front asks for another image, a mount or privileges.",
         "runtime/spawner/server.py",
         ("D02", "D03"),
+    ),
+    Control(
+        "SPAWN-02",
+        "What the front holds open at the spawner is bounded, and it cannot replace the spawner's socket.",
+        "A compromised front fills the spawner's memory or takes its place.",
+        "runtime/serving.py, compose/stack.yaml",
     ),
     Control(
         "PACK-01",

@@ -49,10 +49,13 @@ base_clear() {
   rm -rf --one-file-system "$GATEHOUSE_STATE/base"
 }
 
+# The images are the checkout's, whichever stack is to run: compose writes the project's name into an image, so a build
+# under another name would give every image another id and leave the old ones behind.
 images_build() {
   say "building the images (a minute or two the first time; log: .gatehouse/build.log)"
   : >"$GATEHOUSE_STATE/build.log"
-  BUILDKIT_PROGRESS=plain logged build stack_compose build || {
+  BUILDKIT_PROGRESS=plain logged build docker compose --project-directory "$GATEHOUSE_ROOT" --project-name gatehouse \
+    --file "$GATEHOUSE_ROOT/compose.yaml" build || {
     images_why=$(sed -n 's/^.*\(ERROR: .*\)$/\1/p' "$GATEHOUSE_STATE/build.log" | head -n 1)
     fail 5 image-missing "an image did not build: ${images_why:-$(last_line "$GATEHOUSE_STATE/build.log")}" "see .gatehouse/build.log"
   }

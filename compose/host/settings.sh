@@ -6,8 +6,9 @@
 HOST_FILES=${GATEHOUSE_HOST_FILES:-}
 GATEHOUSE_STATE=$GATEHOUSE_ROOT/.gatehouse
 
-SETTINGS="AGENT_PORT GATEHOUSE_AGENT MODEL_API_KEY_FILE TUNNEL_TOKEN_FILE EXTRA_CA_CERTS BASE COMPOSE_PROJECT_NAME
-  DOCKER_HOST GROUNDING_DIR"
+# What the scripts themselves act on. All other settings of the services go to them through compose, which reads .env too.
+SETTINGS="AGENT_PORT GATEHOUSE_AGENT MODEL_API_KEY_FILE MODEL_CA_FILE TUNNEL_TOKEN_FILE EXTRA_CA_CERTS BASE
+  COMPOSE_PROJECT_NAME DOCKER_HOST GROUNDING_DIR"
 
 # settings_line NAME: the value of the last line NAME=… of .env, without its quotes; fails when there is none.
 settings_line() {
@@ -50,7 +51,18 @@ settings_load() {
   PROJECT=${COMPOSE_PROJECT_NAME:-gatehouse}
   PORT=${AGENT_PORT:-8011}
   AGENT=${GATEHOUSE_AGENT:-ada}
+  # What `up` makes for this stack alone: another stack of the same checkout has a folder of its own.
+  STACK_FOLDER=$GATEHOUSE_STATE/stacks/$PROJECT
+  STACK_GENERATED=$STACK_FOLDER/compose.generated.yaml
+  STACK_SECRETS=$STACK_FOLDER/secrets
   [ -n "$HOST_FILES" ] || PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+}
+
+# Compose's own rule; and the name becomes a folder's, which `down` deletes.
+project_valid() {
+  case "$PROJECT" in
+    [!a-z0-9]* | *[!a-z0-9_-]*) fail 2 usage "COMPOSE_PROJECT_NAME is not a name: $PROJECT" "lower-case letters, digits, - and _, not beginning with - or _" ;;
+  esac
 }
 
 port_valid() {
@@ -60,16 +72,24 @@ port_valid() {
   [ "$PORT" -ge 1 ] && [ "$PORT" -le 65535 ] || fail 2 usage "AGENT_PORT is not a port: $PORT" "give a number from 1 to 65535"
 }
 
-# The key is looked at before anything is set up: a live stack must never come up as the demo by accident.
-key_readable() {
-  for key_name in MODEL_API_KEY_FILE TUNNEL_TOKEN_FILE; do
-    eval "key_path=\${$key_name-}"
-    [ -n "$key_path" ] || continue
-    [ -e "$key_path" ] || fail 7 secret-unusable "$key_name=$key_path: there is no such file" "give a file, or unset $key_name"
-    [ ! -d "$key_path" ] || fail 7 secret-unusable "$key_name=$key_path is a folder" "give a file, or unset $key_name"
-    (: <"$key_path") 2>/dev/null ||
-      fail 7 secret-unusable "$key_name=$key_path cannot be read by $(id -un)" "chown or chmod it for this user, or run as root"
+# The files are looked at before anything is set up: a live stack must never come up as the demo by accident.
+files_readable() {
+  for file_name in MODEL_API_KEY_FILE TUNNEL_TOKEN_FILE MODEL_CA_FILE; do
+    eval "file_path=\${$file_name-}"
+    [ -n "$file_path" ] || continue
+    [ -e "$file_path" ] || file_unusable "$file_name=$file_path: there is no such file" "give a file, or unset $file_name"
+    [ ! -d "$file_path" ] || file_unusable "$file_name=$file_path is a folder" "give a file, or unset $file_name"
+    (: <"$file_path") 2>/dev/null ||
+      file_unusable "$file_name=$file_path cannot be read by $(id -un)" "chown or chmod it for this user, or run as root"
   done
+}
+
+# Certificates are no secret, and what the model proxy says of a file of theirs that it cannot use is the same.
+file_unusable() {
+  case "$file_name" in
+    MODEL_CA_FILE) fail 4 host-not-ready "$1" "$2" ;;
+    *) fail 7 secret-unusable "$1" "$2" ;;
+  esac
 }
 
 instance_present() {

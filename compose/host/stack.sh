@@ -1,9 +1,6 @@
 # shellcheck shell=sh
 # The stack on this host: what compose cannot know by itself, the start with a verdict, and taking it down.
 
-STACK_GENERATED=$GATEHOUSE_STATE/compose.generated.yaml
-STACK_SECRETS=$GATEHOUSE_STATE/secrets
-
 # compose.yaml and, once made, what this host adds to it.
 stack_compose() {
   [ ! -r "$STACK_GENERATED" ] || set -- --file "$STACK_GENERATED" "$@"
@@ -38,8 +35,8 @@ stack_here() {
 secrets_place() {
   mkdir -p "$STACK_SECRETS"
   chmod 0700 "$STACK_SECRETS"
-  KEY_SOURCE=${MODEL_API_KEY_FILE-}
   secrets_copy MODEL_API_KEY_FILE model_api_key 10203
+  secrets_copy MODEL_CA_FILE model_ca 10203
   secrets_copy TUNNEL_TOKEN_FILE tunnel_token 10206
 }
 
@@ -60,6 +57,7 @@ secrets_copy() {
 # --- what depends on the host ------------------------------------------------------------------------------
 # Folders outside instances/ that the agent reads, the home that its `~` means, and the group of the engine's socket.
 stack_generate() {
+  mkdir -p "$STACK_FOLDER"
   rm -f "$STACK_GENERATED"
   stack_mounts=$(docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
     --env GROUNDING_DIR --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" \
@@ -79,7 +77,7 @@ stack_overlay() {
   stack_home=$(stack_quote "${HOME:-/}")
   stack_files=$(stack_fingerprint) || exit
   # shellcheck disable=SC2012 # stat(1) is not in POSIX
-  stack_key=$(ls -lniL "${KEY_SOURCE:-/dev/null}" | cksum | tr ' ' '-')
+  stack_key=$(ls -lniL "${MODEL_API_KEY_FILE:-/dev/null}" "${MODEL_CA_FILE:-/dev/null}" | cksum | tr ' ' '-')
   printf '%s\n' "# Made by ./gatehouse up for this host, anew at every start." "services:" \
     "  modelproxy:" "    labels: {gatehouse.read: \"$stack_key\"}" \
     "  front:" "    labels: {gatehouse.read: \"$stack_files\"}" "    environment: {HOME: $stack_home}" \
@@ -115,8 +113,8 @@ stack_quote() { printf "'%s'" "$(printf '%s\n' "$1" | sed "s/'/''/g; s/[$]/\$\$/
 
 # --- up ----------------------------------------------------------------------------------------------------
 stack_up() {
-  secrets_place
   stack_generate
+  secrets_place
   [ -z "${TUNNEL_TOKEN_FILE-}" ] || export COMPOSE_PROFILES=tunnel
   say "starting the stack $PROJECT (log: .gatehouse/up.log)"
   on_stop stack_abandon
@@ -236,7 +234,7 @@ stack_abandon() {
     wait "$stack_start" 2>/dev/null
   fi
   say "taking down what was started"
-  stack_remove no
+  stack_remove no && rm -rf "$STACK_FOLDER"
 }
 
 # stack_ask PATH: what the stack answers there, asked from inside the ingress, because a bare host has no HTTP client.
@@ -280,22 +278,23 @@ stack_down_command() {
   engine_answers || fail 4 engine-unavailable "no engine answers at $DOCKER_SOCKET, so nothing can be taken down" "start it, and run this again"
   say "taking down the stack $PROJECT"
   stack_remove "$1" || fail 1 unexpected "not everything could be removed" "see .gatehouse/down.log"
-  rm -rf "$STACK_SECRETS" "$STACK_GENERATED"
+  rm -rf "$STACK_FOLDER"
 }
 
 # stack_remove ALL: containers, networks and socket volumes by their labels, so that it works whatever state they are in;
-# with ALL=yes state and images too.
+# with ALL=yes state and images too. Each container has the time to end that its `stop_grace_period` gives it.
 stack_remove() {
   stack_failed=0
   : >"$GATEHOUSE_STATE/down.log"
-  (cd / && logged down docker compose --project-name "$PROJECT" down --remove-orphans --timeout 10) || stack_failed=1
+  (cd / && logged down docker compose --project-name "$PROJECT" down --remove-orphans) || stack_failed=1
   # Turns whose spawner had no time to end them: they mount this stack's packs.
   stack_turns=$(docker ps --all --quiet --filter label=gatehouse.turn --filter "volume=${PROJECT}_packs")
   # shellcheck disable=SC2086 # a list of ids
   [ -z "$stack_turns" ] || logged down docker rm --force $stack_turns || stack_failed=1
   for stack_volume in $(docker volume ls --quiet --filter "label=com.docker.compose.project=$PROJECT"); do
     case "$1:${stack_volume#"${PROJECT}_"}" in
-      yes:* | no:front | no:spawn | no:ctl-* | no:doors | no:ops) logged down docker volume rm "$stack_volume" || stack_failed=1 ;;
+      no:packs | no:state-*) ;;
+      *) logged down docker volume rm "$stack_volume" || stack_failed=1 ;;
     esac
   done
   if [ "$1" = yes ]; then

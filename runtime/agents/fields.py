@@ -134,7 +134,7 @@ SETTINGS = (
     Field(
         "host",
         Kind.TEXT,
-        "Address the server binds outside the containers (`--sandbox none`).",
+        "Address the server binds when it runs outside the stack; in the stack it binds sockets.",
         default=_NETWORK.host,
         minimum=1,
         maximum=253,
@@ -173,7 +173,7 @@ SETTINGS = (
     Field(
         "binary",
         Kind.TEXT,
-        "The CLI to run without a sandbox (`--sandbox none`); a sandboxed turn always runs its image's own.",
+        "Accepted and without effect: a turn always runs the CLI of its own image.",
         default="claude",
         minimum=1,
         maximum=500,

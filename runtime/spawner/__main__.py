@@ -23,6 +23,7 @@ from runtime.spawner.service import Spawner
 from runtime.spawner.settings import Paths, Settings, read_settings
 
 SERVICE = "spawner"
+CONNECTIONS = 40  # 320 KiB of request each at the most; the front needs one a turn and a few for questions
 
 
 async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
@@ -41,13 +42,19 @@ async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
         await stack.enter_async_context(
             serving_ops(SERVICE, health, spawner.status, spawner.metrics.registry, paths.ops)
         )
-        await stack.enter_async_context(serving(spawner_app(spawner), paths.spawn_socket))
+        await stack.enter_async_context(
+            serving(spawner_app(spawner), paths.spawn_socket, connections=CONNECTIONS)
+        )
         await spawner.prepare()
         reaping = asyncio.create_task(spawner.keep_reaping())
+        stopping = asyncio.create_task(stop.wait())
         try:
-            await stop.wait()
+            await asyncio.wait({reaping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if reaping.done():  # without a reaper nothing is left that ends what a crash leaves behind
+                reaping.result()
         finally:
             reaping.cancel()
+            stopping.cancel()
             await spawner.shutdown()
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+import structlog
 
 from runtime.errors import ServiceUnreachable
 from runtime.turn.events import Usage
@@ -25,6 +26,8 @@ DOOR_SECONDS = 3.0
 FOLDER_MODE = 0o1771  # sticky: a service's socket is its own; a turn's uid may pass through, not list
 TURN_NAME = re.compile(r"[0-9a-f]{32}")
 MEND = "look at the model proxy's log"
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,14 @@ class Doors:
         path.chmod(FOLDER_MODE)
 
     def remove_folder(self, turn: str) -> None:
-        """Remove the turn's folder with whatever a service left in it."""
-        shutil.rmtree(self._folder / turn, ignore_errors=True)
+        """Remove the turn's folder with whatever a service left in it.
+
+        What cannot be removed is told: no door service leaves a folder of its own in there, so that one did.
+        """
+        path = self._folder / turn
+        shutil.rmtree(path, ignore_errors=True)
+        if path.exists():
+            log.error("door-folder-stays", turn=turn, hint="a door service put something into it: restart it")
 
     def remove_folders_but(self, live: Collection[str]) -> list[str]:
         """Remove the folders of turns that are not in `live`; returns their names."""

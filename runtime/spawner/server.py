@@ -68,9 +68,14 @@ class SpawnerRoutes:
         return TurnStream(spawner, turn)
 
     async def cancel(self, request: Request) -> Response:
-        """End a running turn: 200 when its container and doors are gone, 404 when there is no such turn."""
-        known = await self._spawner.cancel(request.path_params["turn"])
-        return JSONResponse({}) if known else _error(404, "unknown-turn")
+        """End a running turn: 200 when its container and doors are gone, 503 when the engine failed at that.
+
+        404 when there is no such turn.
+        """
+        end = await self._spawner.cancel(request.path_params["turn"])
+        if end is None:
+            return _error(404, "unknown-turn")
+        return _error(503, "not-removed") if end.reason is Reason.ENGINE else JSONResponse({})
 
     async def agent(self, request: Request) -> Response:
         """Tell which definition and pack of an agent are in use."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from runtime.spawner.packs import Pack
     from runtime.spawner.request import TurnRequest
     from runtime.spawner.settings import Paths, Settings
+    from runtime.spawner.turns import End
 
     Load = Callable[[str], AgentDefinition]
 
@@ -62,7 +63,7 @@ class Spawner:
         self._load = load
         self._host: Host | None = None
         self._agents: Mapping[str, Ready] = {}
-        self._live: dict[str, tuple[Turn, asyncio.Task[Any]]] = {}
+        self._live: dict[str, tuple[Turn, asyncio.Task[End]]] = {}
         self._ceilings = Ceilings(settings.max_running, settings.starts_per_minute, settings.memory_bytes)
         self._detail: dict[str, Any] = {}
         self.metrics = Metrics()
@@ -113,6 +114,15 @@ class Spawner:
                 for name, ready in self._agents.items()
             },
         }
+        for name, ready in self._agents.items():
+            if ready.agent.limits.max_concurrency > settings.max_running:
+                log.warning(
+                    "ceiling-below-agent",
+                    agent=name,
+                    max_concurrency=ready.agent.limits.max_concurrency,
+                    max_running=settings.max_running,
+                    hint="raise SPAWNER_MAX_RUNNING, or visitors meet the busy message earlier",
+                )
         self.not_ready = None
         log.info("spawner-ready", **self._detail)
 
@@ -145,15 +155,15 @@ class Spawner:
         self.metrics.running.inc()
         return turn
 
-    async def cancel(self, turn_id: str) -> bool:
-        """End a running turn and wait until its container is gone; return whether there was such a turn."""
+    async def cancel(self, turn_id: str) -> End | None:
+        """End a running turn and return its End, after which its container is gone; None: no such turn."""
         live = self._live.get(turn_id)
         if live is None:
-            return False
+            return None
         turn, task = live
         turn.stop(Reason.CANCELLED)
         await asyncio.wait({task})
-        return True
+        return task.result()
 
     async def finished(self, turn: Turn) -> None:
         """Wait until the turn's container is gone, then give its place back. Safe against cancellation."""
@@ -213,7 +223,7 @@ class Spawner:
         """Return the detail for operators."""
         return {"ready": self.not_ready is None, "running": self._ceilings.active, **self._detail}
 
-    def _forget(self, turn: Turn, task: asyncio.Task[Any]) -> None:
+    def _forget(self, turn: Turn, task: asyncio.Task[End]) -> None:
         if self._live.pop(turn.order.turn, None) is None:
             return
         self._ceilings.give_back(self._settings.turn_memory_bytes)

@@ -17,7 +17,7 @@ KNOWN = [
     "/run/systemd/notify",
     "/run/crio/crio.sock",
     "/run/gatehouse/spawn/spawn.sock",
-    "/run/gatehouse/front/local.sock",
+    "/run/gatehouse/front-local/local.sock",
     "/run/gatehouse/ctl-model/control.sock",
     "/run/buildkit/buildkitd.sock",
     "/var/run/nscd/socket",

@@ -7,6 +7,7 @@ first text. Both ask the same scripted model the same question, one after the ot
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import statistics
@@ -21,6 +22,7 @@ import click
 
 from runtime.agents.instance import load_instance
 from tests.harness.stack import REPO, Stack, docker
+from tests.harness.turnbox import Boxes, turn_line
 
 TEXT = "She described how the engine could weave algebraical patterns just as the loom weaves flowers. " * 4
 LIMITS_MB = {"front": 150, "spawner": 90, "modelproxy": 110, "ingress": 30}
@@ -36,7 +38,7 @@ def extract_cli(folder: Path) -> str:
     return str(folder / "claude")
 
 
-def bare_turn(cli: str, home: str, url: str, prompt: str, *flags: str) -> tuple[float, float]:
+def bare_turn(cli: str, home: str, url: str, prompt: str) -> tuple[float, float]:
     """Run one bare turn; return seconds to the first text and to the end."""
     ada = load_instance(REPO, "ada", {})
     command = [
@@ -54,7 +56,6 @@ def bare_turn(cli: str, home: str, url: str, prompt: str, *flags: str) -> tuple[
             "--setting-sources",
             "project",
         ),
-        *flags,
     ]
     environment = {
         "HOME": home,
@@ -138,22 +139,37 @@ def speed(stack: Stack, cli: str, home: str, count: int) -> dict[str, Any]:
     return result
 
 
-def sizes(stack: Stack, cli: str, home: str) -> dict[str, Any]:
-    """Compare the bytes of a turn's first request with those of a turn narrowed by --allowedTools alone."""
-    wide = stack.script({"text": TEXT})
-    bare_turn(cli, home, stack.model_url, f"Who was she? {wide}")
-    narrow = stack.script({"text": TEXT})
-    flags = ("--tools", "Read,Glob,Grep", "--restricted", "--strict-mcp-config", "--disable-slash-commands")
-    bare_turn(cli, home, stack.model_url, f"Who was she? {narrow}", *flags)
-    granted = stack.script({"text": TEXT})
-    sandboxed_turn(stack, f"Who was she? {granted}")
-    base = request_bytes(stack, wide)
-    return {
-        "model": stack.requests(wide)[0]["body"]["model"],
-        "allowed_tools_only_bytes": base,
-        "without_grant_ratio": request_bytes(stack, narrow) / base,
-        "with_grant_ratio": request_bytes(stack, granted) / base,
-    }
+NARROWING = ("--tools", "--disallowedTools", "--setting-sources")  # each with a value
+SWITCHES = ("--restricted", "--strict-mcp-config", "--disable-slash-commands")
+
+
+def allowed_tools_only(body: dict[str, Any]) -> None:
+    """Take from a turn's CLI call all that narrows it but --allowedTools."""
+    command: list[str] = body["Cmd"]
+    for flag in NARROWING:
+        at = command.index(flag)
+        del command[at : at + 2]
+    for flag in SWITCHES:
+        command.remove(flag)
+
+
+def sizes(stack: Stack) -> dict[str, Any]:
+    """Compare the bytes of a turn's first request with the same turn's, narrowed by --allowedTools alone."""
+    boxes = Boxes(stack)
+    bare = dataclasses.replace(boxes.agent, tools=dataclasses.replace(boxes.agent.tools, granted=()))
+    found: dict[str, Any] = {}
+    try:
+        for name, agent in (("with_grant", boxes.agent), ("without_grant", bare)):
+            sent = []
+            for change in (None, allowed_tools_only):
+                marker = stack.script({"text": TEXT})
+                boxes.real_turn(agent, change).run(turn_line(f"Who was she? {marker}"))
+                sent.append(request_bytes(stack, marker))
+                found["model"] = stack.requests(marker)[0]["body"]["model"]
+            found[name] = {"bytes": sent[0], "allowed_tools_only_bytes": sent[1], "ratio": sent[0] / sent[1]}
+    finally:
+        boxes.close()
+    return found
 
 
 @click.command()
@@ -165,7 +181,7 @@ def main(*, count: int, as_json: bool) -> None:
         memory = {service: resident_mb(stack, service) for service in LIMITS_MB}
         cli, home = extract_cli(Path(folder)), str(Path(folder) / "home")
         Path(home).mkdir()
-        figures = {"memory_mb": memory, "request": sizes(stack, cli, home), **speed(stack, cli, home, count)}
+        figures = {"memory_mb": memory, "request": sizes(stack), **speed(stack, cli, home, count)}
     if as_json:
         click.echo(json.dumps(figures, indent=1))
         return
@@ -176,10 +192,12 @@ def main(*, count: int, as_json: bool) -> None:
             f"ratio {row['ratio_p50']:.2f} (p95 {row['bare']['p95']:.3f} and {row['sandboxed']['p95']:.3f})"
         )
     request = figures["request"]
-    click.echo(
-        f"request bytes ÷ only --allowedTools ({request['model']}, {request['allowed_tools_only_bytes']}): "
-        f"with a grant {request['with_grant_ratio']:.2f}, without {request['without_grant_ratio']:.2f}"
-    )
+    for name in ("with_grant", "without_grant"):
+        row = request[name]
+        click.echo(
+            f"request bytes ÷ only --allowedTools, {name} ({request['model']}): "
+            f"{row['bytes']} ÷ {row['allowed_tools_only_bytes']} = {row['ratio']:.3f}"
+        )
     for service, megabytes in memory.items():
         click.echo(f"memory at rest, {service}: {megabytes:.0f} MB (wanted: at most {LIMITS_MB[service]})")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import signal
 import threading
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 import httpx2 as httpx
 import pytest
 
+from runtime import layout
+from runtime.agents.instance import load_instance
+from runtime.spawner.policy import Host, TurnFacts, create_body
+from runtime.spawner.settings import read_settings
+from tests.harness.bodies import differences, unexpected
 from tests.harness.stack import REPO, Stack, answer_of, docker, eventually, message
 
 if TYPE_CHECKING:
@@ -192,13 +197,67 @@ def test_a_visitor_who_hangs_up_on_a_blocking_call_leaves_nothing_running_for_ev
     stack.nothing_left()
 
 
-@pytest.mark.control("MODEL-04")
-def test_a_turn_that_asks_the_model_without_end_is_stopped_by_its_budget(stack: Stack) -> None:
+def test_a_model_that_calls_tools_without_end_is_stopped(stack: Stack) -> None:
     step = {"tool_use": {"name": "Glob", "input": {"pattern": "*.md"}}}
     marker = stack.script(*([step] * 30), {"text": "never"})
     task = stack.ask(f"Loop {marker}")
     assert answer_of(task) == DEFAULTS["error"]
     assert len(stack.requests(marker)) == 8
+
+
+@pytest.mark.control("BODY-01")
+def test_a_live_turn_is_what_policy_says_in_every_key(stack: Stack) -> None:
+    marker = stack.script(HANG)
+    with stack.stream(f"Wait {marker}") as events:
+        task_id = next(events)["id"]
+        eventually(lambda: stack.requests(marker), what="the model being asked")
+        (container,) = stack.turn_containers()
+        found = stack.inspect(container)
+        stack.rpc("tasks/cancel", {"id": task_id})
+        list(events)
+    labels = found["Config"]["Labels"]
+    settings = read_settings({})
+    host = Host(
+        image_id=docker("inspect", "--format", "{{.Id}}", "gatehouse-turn:dev").strip(),
+        packs_volume=f"{stack.project}_packs",
+        doors_volume=f"{stack.project}_doors",
+        owner=labels[layout.LABEL_OWNER],
+        seccomp=(REPO / "sandbox" / "seccomp.json").read_text(),
+        memory_bytes=settings.turn_memory_bytes,
+        cpus=min(settings.turn_cpus, os.cpu_count() or 1),
+        pids=settings.turn_pids,
+    )
+    facts = TurnFacts(
+        turn=labels[layout.LABEL_TURN],
+        uid=int(found["Config"]["User"].split(":")[0]),
+        deadline=float(labels[layout.LABEL_DEADLINE]),
+    )
+    pack = pack_of(found)
+    body = create_body(load_instance(REPO, "ada", {}), pack, host, facts)
+    got = {**found, "HostConfig": {**found["HostConfig"], "SecurityOpt": compact(found["HostConfig"])}}
+    body["HostConfig"]["SecurityOpt"] = compact(body["HostConfig"])
+    assert differences(got, body) == {}
+    assert unexpected(found, body) == {}
+    image = json.loads(docker("image", "inspect", "gatehouse-turn:dev"))[0]["Config"]
+    assert found["Config"]["Entrypoint"] == image["Entrypoint"]
+    assert facts.uid in layout.TURN_UIDS
+    assert re.fullmatch(r"[0-9a-f]{64}", pack)
+
+
+def pack_of(found: dict[str, Any]) -> str:
+    """Return the digest of the pack that a container's grounding is mounted from."""
+    (mount,) = [m for m in found["HostConfig"]["Mounts"] if m["Target"] == "/grounding"]
+    return str(mount["VolumeOptions"]["Subpath"]).split("/")[0]
+
+
+def compact(host_config: dict[str, Any]) -> list[str]:
+    """Return the security options with the filter's JSON in one spelling: the spawner sends it compact."""
+    return [
+        "seccomp=" + json.dumps(json.loads(option.removeprefix("seccomp=")))
+        if option.startswith("seccomp=")
+        else option
+        for option in host_config["SecurityOpt"]
+    ]
 
 
 def test_more_visitors_than_slots_are_told_that_the_agent_is_busy(stack: Stack) -> None:
@@ -223,7 +282,6 @@ def test_health_and_ready_say_what_is_promised(stack: Stack) -> None:
 @pytest.mark.control("MODEL-02", "KEY-01")
 def test_the_upstream_sees_the_key_and_nothing_a_turn_chose(stack: Stack) -> None:
     marker = stack.script({"text": "Fine."})
-    started = time.time()
     stack.ask(f"Hello {marker}")
     (request,) = stack.requests(marker)
     headers = {name.lower(): value for name, value in request["headers"]}
@@ -231,5 +289,4 @@ def test_the_upstream_sees_the_key_and_nothing_a_turn_chose(stack: Stack) -> Non
     assert "authorization" not in headers
     assert not [name for name in headers if name.startswith(("x-stainless", "x-claude", "cookie"))]
     assert request["body"]["max_tokens"] <= 4000
-    assert str(started) not in request["body"]["metadata"]["user_id"]
-    assert "session" not in request["body"]["metadata"]["user_id"]
+    assert re.fullmatch(r"[0-9a-f]{16,64}", request["body"]["metadata"]["user_id"])

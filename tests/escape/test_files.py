@@ -11,6 +11,8 @@ from runtime import layout
 from tests.harness.stack import Stack, docker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.harness.turnbox import Boxes
 
 pytestmark = pytest.mark.engine
@@ -56,17 +58,39 @@ def test_f01_twin_on_a_writable_folder_changes_it(boxes: Boxes) -> None:
 
 
 @pytest.mark.control("FS-01")
-def test_f01_twin_with_a_writable_mount_of_its_own_files_changes_them(boxes: Boxes) -> None:
-    def change(body: dict[str, Any]) -> None:
-        body["HostConfig"]["ReadonlyRootfs"] = False
-        body["HostConfig"]["Mounts"] = [
-            m for m in body["HostConfig"]["Mounts"] if m["Target"] != "/grounding"
-        ]
-        uid = body["User"].split(":")[0]
-        body["HostConfig"]["Tmpfs"]["/grounding"] = f"rw,mode=0700,uid={uid},gid={uid},size=1m"
+def test_f01_the_mount_alone_holds_even_for_the_owner_of_the_files(stack: Stack, boxes: Boxes) -> None:
+    before = pack_digest(stack, boxes.pack)
+    outcome = boxes.box(change=owner_of_the_files(stack, boxes.pack, read_only=True)).probe("F01")
+    assert outcome["outcome"] == "denied", outcome["changed"]
+    assert set(outcome["attempts"].values()) <= {"EROFS", "EPERM", "EXDEV", "ENOTSUP", "EACCES", "ENOSYS"}
+    assert pack_digest(stack, boxes.pack) == before
 
-    outcome = boxes.box(change=change).probe("F01")
+
+@pytest.mark.control("FS-01")
+def test_f01_twin_with_a_writable_mount_of_the_files_it_owns_changes_them(stack: Stack, boxes: Boxes) -> None:
+    """The twin works on a copy of the pack, so that no other test sees the change."""
+    name = f"twin{boxes.pack[4:]}"
+    packs = "/var/lib/gatehouse/packs"
+    stack.python("spawner", f"import shutil; shutil.copytree('{packs}/{boxes.pack}', '{packs}/{name}')")
+    try:
+        outcome = boxes.box(change=owner_of_the_files(stack, name, read_only=False)).probe("F01")
+    finally:
+        stack.python("spawner", f"import shutil; shutil.rmtree('{packs}/{name}')")
     assert outcome["outcome"] == "changed", outcome
+
+
+def owner_of_the_files(stack: Stack, pack: str, *, read_only: bool) -> Callable[[dict[str, Any]], None]:
+    """Return the change that makes a turn the owner of its grounding's files, on a mount as told."""
+    program = f"import os; print(os.stat('/var/lib/gatehouse/packs/{pack}/grounding').st_uid)"
+    uid = int(stack.python("spawner", program))
+
+    def change(body: dict[str, Any]) -> None:
+        body["User"] = f"{uid}:{uid}"
+        (mount,) = [m for m in body["HostConfig"]["Mounts"] if m["Target"] == "/grounding"]
+        mount["ReadOnly"] = read_only
+        mount["VolumeOptions"]["Subpath"] = f"{pack}/grounding"
+
+    return change
 
 
 @pytest.mark.control("FS-02")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,11 +86,9 @@ def test_n13_a_thousand_silent_connections_leave_other_turns_alone(stack: Stack,
     assert client.stderr is not None
     assert json.loads(client.stderr.readline())["holding"] > 16
     marker = stack.script({"text": "Not disturbed."})
-    begin = time.monotonic()
     task = stack.ask(f"Hello {marker}", seconds=15)
     assert task["artifacts"][0]["parts"][0]["text"].startswith("Not disturbed.")
     assert client.poll() is None, "the attack ended before the other turn did"
-    assert time.monotonic() - begin < 15
     docker("kill", attacker.id)
 
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.harness.stack import Stack, answer_of
+from tests.harness.turnbox import turn_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.harness.turnbox import Boxes
 
 pytestmark = pytest.mark.engine
 
@@ -88,6 +91,22 @@ def test_f15_there_is_no_bash_for_a_hostile_model(stack: Stack, command: str) ->
     results = json.dumps([m for m in after["body"]["messages"] if m["role"] == "user"])
     assert "No such tool available" in results, results
     assert "root:" not in results
+
+
+@pytest.mark.control("CLI-02")
+def test_f15_twin_that_lists_bash_among_its_tools_is_offered_it(stack: Stack, boxes: Boxes) -> None:
+    def change(body: dict[str, Any]) -> None:
+        tools = body["Cmd"].index("--tools") + 1
+        body["Cmd"][tools] += ",Bash"
+
+    marker = stack.script(
+        {"tool_use": {"name": "Bash", "input": {"command": "echo /instance/*"}}}, {"text": "Tried."}
+    )
+    boxes.real_turn(change=change).run(turn_line(f"Run it {marker}"))
+    offered, after = stack.requests(marker)
+    assert "Bash" in {tool["name"] for tool in offered["body"]["tools"]}
+    results = json.dumps([m for m in after["body"]["messages"] if m["role"] == "user"])
+    assert "No such tool available" not in results
 
 
 @pytest.mark.control("CLI-03")

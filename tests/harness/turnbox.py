@@ -18,12 +18,14 @@ from testcontainers.core.container import DockerContainer
 
 from runtime import layout
 from runtime.agents.instance import load_instance
+from runtime.spawner.frame import framed
 from runtime.spawner.policy import Host, TurnFacts, create_body
 from tests.harness.stack import REPO, docker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from runtime.agents.definition import AgentDefinition
     from tests.harness.stack import Stack
 
 PROBES = REPO / "sandbox" / "probes"
@@ -60,6 +62,13 @@ shutil.rmtree(f"/run/gatehouse/doors/{turn}", ignore_errors=True)
 
 def turn_id() -> str:
     return secrets.token_hex(16)
+
+
+def turn_line(text: str, seconds: float = 60.0) -> str:
+    """Return the one line that turn_init reads, with a visitor's text framed as the spawner frames it."""
+    prompt = json.dumps({"from": "visitor", "text": text, "now": True})
+    value = {"v": 1, "context": "probe", "deadline_seconds": seconds, "message": framed(prompt)}
+    return json.dumps(value) + "\n"
 
 
 class TurnBox(DockerContainer):
@@ -175,9 +184,26 @@ class Boxes:
         body = self.body(turn, *arguments)
         if change:
             change(body)
-        made = TurnBox(body).start()
-        self._boxes.append(made)
-        return made
+        return self.adopt(TurnBox(body).start())
+
+    def real_turn(
+        self, agent: AgentDefinition | None = None, change: Callable[[dict[str, Any]], None] | None = None
+    ) -> TurnBox:
+        """Create a turn with the CLI, as in production, and open its door; feed it `turn_line`."""
+        turn = turn_id()
+        self.open_door(turn)
+        facts = TurnFacts(
+            turn=turn, uid=layout.TURN_UIDS[secrets.randbelow(1000)], deadline=time.time() + 120
+        )
+        body = create_body(agent or self.agent, self.pack, self.host, facts)
+        if change:
+            change(body)
+        return self.adopt(TurnBox(body).start())
+
+    def adopt(self, box: TurnBox) -> TurnBox:
+        """Have a box removed with the others."""
+        self._boxes.append(box)
+        return box
 
     def close(self) -> None:
         for box in self._boxes:

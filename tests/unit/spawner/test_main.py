@@ -7,6 +7,7 @@ import pytest
 
 from runtime.errors import ConfigError, EngineUnavailable, Problem
 from runtime.spawner import __main__ as program
+from runtime.spawner.service import Spawner
 from runtime.spawner.settings import Paths, read_settings
 
 
@@ -61,3 +62,19 @@ def test_sigterm_stops_it_with_exit_code_zero(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(program, "serve", until)
     monkeypatch.setattr("runtime.log.configure", lambda _service: None)
     assert program.main() == 0
+
+
+async def test_a_reaper_that_dies_ends_the_process_instead_of_leaving_it_without_one(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken(Spawner):
+        async def prepare(self) -> None:
+            self.not_ready = None
+
+        async def keep_reaping(self) -> None:
+            raise LookupError("a bug in the reaper")
+
+    monkeypatch.setattr(program, "Spawner", Broken)
+    with pytest.raises(LookupError, match="a bug in the reaper"):
+        async with asyncio.timeout(5):
+            await program.serve(read_settings({}), paths, asyncio.Event())
