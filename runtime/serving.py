@@ -85,7 +85,7 @@ async def serving(
         date_header=False,
         proxy_headers=False,
         ws="none",
-        limit_concurrency=connections,
+        limit_concurrency=connections + 1,  # uvicorn refuses at the limit, and counts the asking connection
         timeout_graceful_shutdown=grace_seconds,
     )
     server = QuietServer(config)

@@ -202,6 +202,29 @@ def test_a_folder_is_no_key(host: Host) -> None:
     assert f"MODEL_API_KEY_FILE={host.tree}/instances is a folder" in refusal(done)
 
 
+def test_certificates_that_are_not_there_stop_the_start_and_are_no_secret(host: Host) -> None:
+    host.docker()
+    host.environment["MODEL_CA_FILE"] = "/nowhere/ca.pem"
+    done = host.run("up")
+    assert done.returncode == 4
+    assert refusal(done).startswith("host-not-ready: MODEL_CA_FILE=/nowhere/ca.pem: there is no such file")
+    assert not started(host)
+
+
+@pytest.mark.parametrize("command", ["up", "down"])
+@pytest.mark.parametrize("name", ["../..", "a/b", "Upper", "-x", "_x", "a b"])
+def test_a_name_of_a_stack_that_is_none_is_a_usage_error_and_nothing_is_deleted(
+    host: Host, command: str, name: str
+) -> None:
+    host.docker()
+    host.environment["COMPOSE_PROJECT_NAME"] = name
+    done = host.run(command)
+    assert done.returncode == 2
+    assert refusal(done).startswith(f"usage: COMPOSE_PROJECT_NAME is not a name: {name} ")
+    assert (host.tree / "compose.yaml").exists()
+    assert not host.calls()[1:]
+
+
 def test_an_instance_that_is_not_there_is_a_config_error(host: Host) -> None:
     host.environment["GATEHOUSE_AGENT"] = "nobody"
     done = host.run("up")

@@ -14,6 +14,8 @@ import yaml
 if TYPE_CHECKING:
     from tests.unit.host.conftest import Host
 
+SECRETS = ".gatehouse/stacks/gatehouse/secrets"
+
 
 def test_up_ends_with_the_address_the_model_and_an_example_to_paste(host: Host) -> None:
     host.docker()
@@ -58,8 +60,9 @@ def test_a_service_that_fails_gives_its_exit_code_and_its_last_words_and_nothing
     assert "instances/ada/agent.yaml:3:1: unknown key (remove it)" in done.stderr
     assert f"(see .gatehouse/{service}.log)" in done.stderr
     assert [call for call in host.calls() if " down " in call] == [
-        "docker compose --project-name gatehouse down --remove-orphans --timeout 10"
+        "docker compose --project-name gatehouse down --remove-orphans"
     ]
+    assert not (host.tree / ".gatehouse/stacks/gatehouse").exists()
 
 
 def test_containers_that_compose_stops_to_make_them_anew_are_no_failure(host: Host) -> None:
@@ -120,7 +123,7 @@ def test_an_interrupted_start_leaves_nothing_running(host: Host) -> None:
 
 def generated(host: Host) -> dict[str, dict[str, Any]]:
     """Return the services of the file that `up` made."""
-    made = yaml.safe_load((host.tree / ".gatehouse/compose.generated.yaml").read_text())
+    made = yaml.safe_load((host.tree / ".gatehouse/stacks/gatehouse/compose.generated.yaml").read_text())
     return dict(made["services"])
 
 
@@ -155,6 +158,49 @@ def test_another_key_makes_the_model_proxy_anew_and_nothing_else(host: Host) -> 
     second = labels(host)
     assert len({without["modelproxy"], first["modelproxy"], second["modelproxy"]}) == 3
     assert without["spawner"] == first["spawner"] == second["spawner"]
+
+
+def test_other_certificates_make_the_model_proxy_anew_and_reach_it_as_a_file_of_its_own(host: Host) -> None:
+    host.docker(
+        '"run "*" --interactive "*) cat >>"$HOST/received" ;;',
+        '*"compose "*" up "*) echo "$MODEL_CA_FILE" >"$HOST/given" ;;',
+    )
+    without = labels(host)
+    host.environment["MODEL_CA_FILE"] = str(host.file("ca.pem", "made-up"))
+    first = labels(host)
+    assert labels(host) == first
+    assert first["modelproxy"] != without["modelproxy"]
+    assert first["front"] == without["front"]
+    assert (host.folder / "received").read_text() == "made-up" * 2
+    assert (host.folder / "given").read_text() == f"{host.tree}/{SECRETS}/model_ca\n"
+
+
+def test_two_stacks_of_one_checkout_share_neither_secrets_nor_the_generated_file(host: Host) -> None:
+    host.docker(
+        '"run "*" --interactive "*) echo "$*" >>"$HOST/copies" ;;',
+        '"ps --all --quiet --filter label=com.docker.compose.project="*) echo 0123456789ab ;;',
+    )
+    host.environment["MODEL_API_KEY_FILE"] = str(host.file("key", "sk-ant-test-0000"))
+    stacks = host.tree / ".gatehouse" / "stacks"
+    for name in ("gatehouse", "second"):
+        host.environment["COMPOSE_PROJECT_NAME"] = name
+        done = host.run("up")
+        assert done.returncode == 0, done.stderr
+        (stacks / name / "secrets" / "model_api_key").write_text(name)
+    assert host.run("down").returncode == 0
+    assert sorted(path.name for path in stacks.iterdir()) == ["gatehouse"]
+    assert (stacks / "gatehouse" / "compose.generated.yaml").exists()
+    assert (stacks / "gatehouse" / "secrets" / "model_api_key").read_text() == "gatehouse"
+    places = [line.split(" --volume ")[1].split(":")[0] for line in (host.folder / "copies").open()]
+    assert places == [str(stacks / name / "secrets") for name in ("gatehouse", "second")]
+
+
+def test_the_images_are_built_under_one_name_for_every_stack(host: Host) -> None:
+    host.docker()
+    host.environment["COMPOSE_PROJECT_NAME"] = "second"
+    host.run("up")
+    (build,) = [call for call in host.calls() if call.endswith(" build")]
+    assert "--project-name gatehouse " in build
 
 
 def test_the_exit_code_of_a_service_that_was_started_again_is_the_engines(host: Host) -> None:
@@ -212,7 +258,7 @@ def test_a_folder_outside_that_is_not_there_is_a_config_error(host: Host) -> Non
     done = host.run("up")
     assert done.returncode == 3
     assert "instances/ada/agent.yaml: /nowhere/notes: there is no such folder on this host" in done.stderr
-    assert not (host.tree / ".gatehouse/compose.generated.yaml").exists()
+    assert not (host.tree / ".gatehouse/stacks/gatehouse/compose.generated.yaml").exists()
 
 
 def test_with_user_namespaces_the_spawner_keeps_the_default_user(host: Host) -> None:
@@ -235,13 +281,13 @@ def test_the_key_goes_through_a_pipe_to_a_file_of_the_services_own_and_never_int
     done = host.run("up")
     assert done.returncode == 0, done.stderr
     assert (host.folder / "received").read_text() == "sk-ant-test-0000"
-    assert (host.folder / "given").read_text() == f"{host.tree}/.gatehouse/secrets/model_api_key\n"
-    assert (host.tree / ".gatehouse/secrets").stat().st_mode & 0o777 == 0o700
+    assert (host.folder / "given").read_text() == f"{host.tree}/{SECRETS}/model_api_key\n"
+    assert (host.tree / SECRETS).stat().st_mode & 0o777 == 0o700
     assert not [call for call in host.calls() if "sk-ant" in call]
 
 
 def test_down_removes_socket_volumes_and_keeps_state(host: Host) -> None:
-    volumes = "front spawn ctl-model doors ops packs state-model"
+    volumes = "front-local front-tunnel spawn ctl-model doors ops-front packs state-model anything-else"
     host.docker(
         f'"volume ls "*) for v in {volumes}; do echo "gatehouse_$v"; done ;;',
         '"ps "*gatehouse.turn*) echo feed ;;',
@@ -249,7 +295,7 @@ def test_down_removes_socket_volumes_and_keeps_state(host: Host) -> None:
     assert host.run("down").returncode == 0
     assert host.called("docker rm ") == ["docker rm --force feed"]
     removed = [call.removeprefix("docker volume rm gatehouse_") for call in host.called("docker volume rm")]
-    assert removed == ["front", "spawn", "ctl-model", "doors", "ops"]
+    assert removed == [name for name in volumes.split() if name not in {"packs", "state-model"}]
     assert not host.called("docker rmi")
 
 
