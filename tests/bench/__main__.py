@@ -16,13 +16,18 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from runtime.agents.instance import load_instance
 from tests.harness.stack import REPO, Stack, docker
 from tests.harness.turnbox import Boxes, turn_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from runtime.agents.definition import AgentDefinition
 
 TEXT = "She described how the engine could weave algebraical patterns just as the loom weaves flowers. " * 4
 LIMITS_MB = {"front": 150, "spawner": 90, "modelproxy": 110, "ingress": 30}
@@ -98,9 +103,9 @@ def sandboxed_turn(stack: Stack, prompt: str) -> tuple[float, float]:
     return first, time.perf_counter() - begin
 
 
-def request_bytes(stack: Stack, marker: str) -> int:
-    """Return the size of the first request that a marker's turn sent upstream."""
-    return len(json.dumps(stack.requests(marker)[0]["body"], ensure_ascii=False).encode())
+def size(body: dict[str, Any]) -> int:
+    """Return the size of a request's body in bytes."""
+    return len(json.dumps(body, ensure_ascii=False).encode())
 
 
 def resident_mb(stack: Stack, service: str) -> float:
@@ -153,23 +158,37 @@ def allowed_tools_only(body: dict[str, Any]) -> None:
         command.remove(flag)
 
 
-def sizes(stack: Stack) -> dict[str, Any]:
+def one_line_persona(body: dict[str, Any]) -> None:
+    """Replace the persona by one line: its size is the owner's, and hides what the call itself costs."""
+    at = body["Cmd"].index("--append-system-prompt-file")
+    body["Cmd"][at : at + 2] = ["--append-system-prompt", "You answer for Ada Lovelace."]
+
+
+def sizes(stack: Stack) -> list[dict[str, Any]]:
     """Compare the bytes of a turn's first request with the same turn's, narrowed by --allowedTools alone."""
     boxes = Boxes(stack)
     bare = dataclasses.replace(boxes.agent, tools=dataclasses.replace(boxes.agent.tools, granted=()))
-    found: dict[str, Any] = {}
+
+    def sent(agent: AgentDefinition, *changes: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        def change(body: dict[str, Any]) -> None:
+            for one in changes:
+                one(body)
+
+        marker = stack.script({"text": TEXT})
+        boxes.real_turn(agent, change).run(turn_line(f"Who was she? {marker}"))
+        return dict(stack.requests(marker)[0]["body"])
+
+    rows = []
     try:
-        for name, agent in (("with_grant", boxes.agent), ("without_grant", bare)):
-            sent = []
-            for change in (None, allowed_tools_only):
-                marker = stack.script({"text": TEXT})
-                boxes.real_turn(agent, change).run(turn_line(f"Who was she? {marker}"))
-                sent.append(request_bytes(stack, marker))
-                found["model"] = stack.requests(marker)[0]["body"]["model"]
-            found[name] = {"bytes": sent[0], "allowed_tools_only_bytes": sent[1], "ratio": sent[0] / sent[1]}
+        for persona, changes in (("of one line", [one_line_persona]), ("Ada's", [])):
+            for grants, agent in ((1, boxes.agent), (0, bare)):
+                narrow = sent(agent, *changes)
+                row = {"model": narrow["model"], "persona": persona, "grants": grants, "bytes": size(narrow)}
+                row["allowed_tools_only_bytes"] = size(sent(agent, allowed_tools_only, *changes))
+                rows.append({**row, "ratio": row["bytes"] / row["allowed_tools_only_bytes"]})
     finally:
         boxes.close()
-    return found
+    return rows
 
 
 @click.command()
@@ -191,12 +210,10 @@ def main(*, count: int, as_json: bool) -> None:
             f"{name}: bare p50 {row['bare']['p50']:.3f}, sandboxed p50 {row['sandboxed']['p50']:.3f}, "
             f"ratio {row['ratio_p50']:.2f} (p95 {row['bare']['p95']:.3f} and {row['sandboxed']['p95']:.3f})"
         )
-    request = figures["request"]
-    for name in ("with_grant", "without_grant"):
-        row = request[name]
+    for row in figures["request"]:
         click.echo(
-            f"request bytes ÷ only --allowedTools, {name} ({request['model']}): "
-            f"{row['bytes']} ÷ {row['allowed_tools_only_bytes']} = {row['ratio']:.3f}"
+            f"request bytes ÷ only --allowedTools ({row['model']}, grants: {row['grants']}, persona "
+            f"{row['persona']}): {row['bytes']} ÷ {row['allowed_tools_only_bytes']} = {row['ratio']:.3f}"
         )
     for service, megabytes in memory.items():
         click.echo(f"memory at rest, {service}: {megabytes:.0f} MB (wanted: at most {LIMITS_MB[service]})")
