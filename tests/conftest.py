@@ -1,11 +1,14 @@
-"""What every test shares: asyncio is the event loop, and one whole stack serves all who need one."""
+"""What every test shares: an event loop, one whole stack, and no setting that the operator has exported."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from runtime.agents.fields import ENVIRONMENT, OVERRIDES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +17,24 @@ if TYPE_CHECKING:
 
 settings.register_profile("gatehouse", deadline=None)  # no test asserts wall time
 settings.load_profile("gatehouse")
+
+
+# Settings of ours; DOCKER_* and BASE stay, since they say how this machine builds and reaches its engine.
+OURS = ("AGENT_", "COMPOSE_", "GATEHOUSE_", "MODEL_", "SPAWNER_", "TUNNEL_", "TURN_")
+NAMED = frozenset({*OVERRIDES, ENVIRONMENT, "MODEL"})
+
+
+def ours(name: str) -> bool:
+    return name in NAMED or name.startswith(OURS)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _clean_environment() -> Iterator[None]:
+    """Take our settings out of the environment, so that a test sees what it sets itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in filter(ours, tuple(os.environ)):
+            patch.delenv(name)
+        yield
 
 
 @pytest.fixture(scope="session")

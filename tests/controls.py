@@ -186,7 +186,7 @@ CONTROLS = (
         "PACK-01",
         "Only regular files of the configured directories enter a pack; links and specials are refused.",
         "A link in the grounding shows a file of the host to visitors.",
-        "runtime/spawner/packs.py, runtime/agents/inline.py",
+        "runtime/agents/documents.py, runtime/spawner/collect.py, runtime/agents/inline.py",
         ("F03", "F04", "F05"),
     ),
     Control(
@@ -396,6 +396,7 @@ def page() -> str:
         "What Gatehouse promises, where it is enforced and which tests prove it.",
         "Made from `tests/controls.py` by `python -m tests.controls`;",
         "a test fails when this page, the table and the tests disagree.",
+        "The ids of attacks are in [attacks.md](attacks.md).",
         "",
     ]
     for control in CONTROLS:

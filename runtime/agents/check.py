@@ -2,8 +2,9 @@
 
     python -m runtime.agents.check --root ROOT [NAME ...]
 
-Without a name every instance is checked. Exit codes: 0 with one `ok` line each, 2 usage, 3 with every
-problem on stderr as `file:line:col: key: what is wrong (how to mend it)`.
+Without a name every instance is checked, the template as a template. Exit codes: 0 with one `ok` line each,
+2 usage, 3 with every problem on stderr as `file:line:col: key: what is wrong (how to mend it)`. A `warning`
+line on stderr has the same form and changes no exit code.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime.agents.documents import shown
+from runtime.agents.findings import examine
 from runtime.agents.inline import inline_files
 from runtime.agents.instance import instance_names, load_instance
+from runtime.agents.placeholders import TEMPLATE
 from runtime.agents.tool_grants import render_grants
 from runtime.errors import ConfigError
 
@@ -25,17 +29,20 @@ if TYPE_CHECKING:
     from runtime.agents.definition import AgentDefinition
 
 
-def describe(agent: AgentDefinition) -> tuple[str, ...]:
-    """Return an `ok` line with what visitors can reach, and a `note` line for each file not told up front."""
-    inline = inline_files(agent.grounding)
-    directories = ", ".join(str(path) for path in (agent.grounding.directory, *agent.grounding.extra))
+def describe(agent: AgentDefinition, root: Path) -> str:
+    """Return an `ok` line with what visitors can reach."""
+    directories = ", ".join(shown(path, root) for path in (agent.grounding.directory, *agent.grounding.extra))
+    told = len(inline_files(agent.grounding).files)
     tools = render_grants(agent.tools)
-    count = len(inline.files)
-    ok = (
-        f"ok {agent.id}: model {agent.model}; tools {tools}; reads {directories}; {count} files told up front"
+    return (
+        f"ok {agent.id}: model {agent.model}; tools {tools}; reads {directories}; {told} files told up front"
     )
-    notes = [f"note {agent.id}: inline_grounding: {item.path}: {item.reason}" for item in inline.skipped]
-    return (ok, *notes)
+
+
+def warnings(agent: AgentDefinition, root: Path) -> tuple[str, ...]:
+    """Return a line for each thing that is odd about the agent's files and keeps it from nothing."""
+    tools_dir = agent.tools_dir if agent.tools.granted else None
+    return tuple(f"warning: {one}" for one in examine(agent.grounding, root, tools_dir).warnings)
 
 
 def main(argv: list[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
@@ -44,20 +51,24 @@ def main(argv: list[str] | None = None, environ: Mapping[str, str] = os.environ)
     parser.add_argument("--root", type=Path, required=True, help="the repository's root")
     parser.add_argument("names", nargs="*", metavar="NAME", help="instances; default: all")
     arguments = parser.parse_args(argv)
-    names = arguments.names or instance_names(arguments.root)
+    root = arguments.root.absolute()
+    names = arguments.names or instance_names(root)
     if not names:
         sys.stderr.write(f"{arguments.root}/instances: holds no instance (copy instances/_template)\n")
         return ConfigError.exit_code
     code = 0
     for name in names:
         try:
-            agent = load_instance(arguments.root, name, environ)
+            agent = load_instance(root, name, environ, template=not arguments.names and name == TEMPLATE)
         except ConfigError as error:
             sys.stderr.write(f"{error}\n")
             code = error.exit_code
             continue
-        for line in describe(agent):
-            sys.stdout.write(f"{line}\n")
+        if name == TEMPLATE:
+            sys.stdout.write(f"ok {name}: to be copied; it cannot be started\n")
+            continue
+        sys.stderr.write("".join(f"{line}\n" for line in warnings(agent, root)))
+        sys.stdout.write(f"{describe(agent, root)}\n")
     return code
 
 

@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime.agents.placeholders import variables
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,6 +31,8 @@ def resolve_directory(text: str, root: Path, instance: Path, environ: Mapping[st
         return "holds a character that cannot be printed"
     if text.startswith("${instance_dir}/"):
         text = os.fspath(instance) + text.removeprefix("${instance_dir}")
+    for found in variables(text):
+        return f"holds {found.text}, which nothing fills in here; a path may begin with ${{instance_dir}}/"
     if text == "~" or text.startswith("~/"):
         home = environ.get("HOME", "")
         if not home.startswith("/"):

@@ -11,6 +11,7 @@ import dataclasses
 from dataclasses import dataclass
 from enum import StrEnum
 
+from runtime import layout
 from runtime.agents.definition import Limits, Messages, Network
 
 
@@ -188,7 +189,7 @@ SETTINGS = (
         default=_LIMITS.timeout_seconds,
         unit="seconds",
         minimum=1,
-        maximum=900,
+        maximum=layout.TURN_MAX_SECONDS,
     ),
     Field(
         "grounding_dir",

@@ -25,7 +25,17 @@ from runtime.agents.definition import (
 )
 from runtime.agents.directories import MEND as DIRECTORY_MEND
 from runtime.agents.directories import check_directory, refuse_directory, resolve_directory
+from runtime.agents.documents import shown
 from runtime.agents.fields import DEVELOPMENT, ENVIRONMENT, OVERRIDES, SETTINGS
+from runtime.agents.findings import examine
+from runtime.agents.placeholders import MEND as FILL_IN
+from runtime.agents.placeholders import (
+    TEMPLATE,
+    unfilled,
+    unfilled_settings,
+    unknown_variables,
+    variable_mend,
+)
 from runtime.agents.tool_grants import MEND as GRANT_MEND
 from runtime.agents.tool_grants import missing_scripts, parse_grants
 from runtime.agents.values import Place, Values, read_fields, read_text
@@ -44,12 +54,14 @@ _NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
 
 
 def load_instance(
-    root: Path, name: str, environ: Mapping[str, str], *, check_sources: bool = True
+    root: Path, name: str, environ: Mapping[str, str], *, check_sources: bool = True, template: bool = False
 ) -> AgentDefinition:
     """Return the agent that `root/instances/<name>` defines, with the environment's overrides applied.
 
     `root` stands for the repository's root. With `check_sources` the grounding directories must exist on
-    this host; without it only their names are judged. An override that is set to nothing counts as not set.
+    this host and every file in them is looked at; without it only their names are judged. An override that
+    is set to nothing counts as not set. `template` lets the template itself load, placeholders and all; it
+    can never be served.
     Raises ConfigError with every problem found, each with file (relative to `root`), line and column.
     """
     root = root.absolute()
@@ -59,6 +71,11 @@ def load_instance(
     if not _NAME.fullmatch(name):
         mend = "use lower-case letters, digits, - and _, at most 63 characters"
         raise ConfigError((Problem("instances", 0, 0, "", f"has no instance named {name[:80]!r}", mend),))
+    template = template and name == TEMPLATE
+    if name == TEMPLATE and not template:
+        message = "is what a persona is copied from, and is none itself"
+        mend = f"cp -r instances/{TEMPLATE} instances/NAME, fill it in, and set GATEHOUSE_AGENT=NAME"
+        raise ConfigError((Problem(f"instances/{TEMPLATE}", 0, 0, "", message, mend),))
     source = _read_agent_file(root, folder, report)
     if source is None:
         raise ConfigError(tuple(report.problems))
@@ -68,11 +85,15 @@ def load_instance(
     grounding = _grounding(values, root, folder, environ, check_sources=check_sources)
     tools = _tools(values, folder / TOOLS_FOLDER)
     _check_skills(values)
-    prompts = _read_prompt(folder, values, report)
+    persona = _read_prompt(folder, values, report, template=template)
+    for found in () if template else unfilled_settings(source):
+        report.add(found.line, found.col, found.path, f"still holds the placeholder {found.text}", FILL_IN)
+    if check_sources and grounding is not None:
+        _examine(grounding, tools, root, folder, values, report, template=template)
     problems = (*sorted(report.problems, key=_place_of), *outside.problems)
-    if problems or grounding is None or prompts is None:
+    if problems or grounding is None or persona is None:
         raise ConfigError(problems)
-    return _build(name, values.found, prompts, grounding, tools, folder / TOOLS_FOLDER, environ)
+    return _build(name, values.found, persona, grounding, tools, folder / TOOLS_FOLDER, environ)
 
 
 def instance_names(root: Path) -> tuple[str, ...]:
@@ -137,12 +158,34 @@ def _grounding(
             message = check_directory(path, root, folder, environ)
         if message:
             mend = f"create it, or {DIRECTORY_MEND}" if message == "does not exist" else DIRECTORY_MEND
-            values.places[key].add(f"{str(path)!r} {message}", mend)
+            values.places[key].add(f"{shown(path, root)!r} {message}", mend)
             continue
         directories.append(path)
     if len(directories) != len(named) or "grounding_dir" not in values.found:
         return None
     return Grounding(directories[0], tuple(directories[1:]), values.found.get("inline_grounding", ()))
+
+
+def _examine(
+    grounding: Grounding,
+    tools: Tools,
+    root: Path,
+    folder: Path,
+    values: Values,
+    report: Report,
+    *,
+    template: bool,
+) -> None:
+    """Report what is wrong with the files themselves; a granted script that is none is reported already."""
+    tools_dir = folder / TOOLS_FOLDER
+    granted = bool(tools.granted) and tools_dir.is_dir()
+    findings = examine(grounding, root, tools_dir if granted else None, template=template)
+    for setting, message, mend in findings.unset:
+        values.places[setting].add(message, mend)
+    missing = {
+        f"{shown(folder, root)}/{text.partition(' ')[0]}" for text in missing_scripts(tools, tools_dir)
+    }
+    report.problems.extend(problem for problem in findings.problems if problem.file not in missing)
 
 
 def _tools(values: Values, tools_dir: Path) -> Tools:
@@ -176,7 +219,7 @@ def _place_of(problem: Problem) -> tuple[str, int, int, str]:
     )
 
 
-def _read_prompt(folder: Path, values: Values, report: Report) -> str | None:
+def _read_prompt(folder: Path, values: Values, report: Report, *, template: bool) -> str | None:
     """Return the persona, or None after a problem whose file is the prompt file itself."""
     if "system_prompt_file" not in values.found:
         return None
@@ -207,8 +250,16 @@ def _read_prompt(folder: Path, values: Values, report: Report) -> str | None:
                 own.add(0, 0, "", "is empty", "write the persona there")
             elif "\x00" in text:
                 own.add(0, 0, "", "holds a NUL character", "remove it")
+            _check_filled_in(text, own, template=template)
     report.problems.extend(own.problems)
     return text
+
+
+def _check_filled_in(text: str, own: Report, *, template: bool) -> None:
+    for found in () if template else unfilled(text):
+        own.add(found.line, found.col, "", f"still holds the placeholder {found.text}", FILL_IN)
+    for found in unknown_variables(text):
+        own.add(found.line, found.col, "", f"{found.text} is filled in by nothing", variable_mend(found.text))
 
 
 def _build(

@@ -27,15 +27,19 @@ has lower-case letters, digits, `-` and `_`. Check one with `./gatehouse just ch
 reported at once, as `file:line:col: key: what is wrong (how to mend it)`, and the exit code is 3.
 
 The file is plain YAML of at most 256 KiB: no anchors, aliases, tags or directives, no key twice, no unknown
-key.
+key. What still stands in the template's `<angle brackets>` is a mistake too.
+
+A *turn* is one message of a visitor, answered in one container: `max_concurrency` and `timeout` are about
+turns. An *exchange* is a message and its answer as the conversation remembers them: `max_turns` counts those.
 """
 
 _PLACEHOLDERS = """
 ## Placeholders
 
 In the prompt, `${tools_dir}` and `${instance_dir}` become the tools folder and the instance's folder as a
-turn sees them. `${tools_dir}` also stands in `allowed_tools`. A directory setting may begin with
-`${instance_dir}/`, the instance's folder on disk. Grounding files are never changed.
+turn sees them; any other `${name}` there is a mistake. `${tools_dir}` also stands in `allowed_tools`. A
+directory setting may begin with `${instance_dir}/`, the instance's folder on disk. Grounding files are never
+changed.
 """
 
 

@@ -16,6 +16,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from runtime.agents.definition import Tools
+from runtime.agents.placeholders import unknown_variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +47,9 @@ def parse_grants(text: str) -> tuple[Tools, tuple[str, ...]]:
         elif not part:
             wrong.append("has an empty grant")
         else:
-            wrong.append(f"{_shown(part)!r} cannot be granted")
+            unknown = [found.text for found in unknown_variables(part)]
+            about = f": {unknown[0]} is filled in by nothing" if unknown else ""
+            wrong.append(f"{_shown(part)!r} cannot be granted{about}")
     if len(granted) > MAX_GRANTS:
         wrong.append(f"grants more than {MAX_GRANTS} scripts")
     return Tools(tuple(name for name in BUILTIN if name in builtin), tuple(granted)), tuple(wrong)

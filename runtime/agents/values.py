@@ -108,7 +108,7 @@ def _report_unknown(entry: Entry, known: dict[str, Field], report: Report, prefi
 def _read(node: Node, item: Field, path: str, report: Report, values: Values) -> Any:
     place = Place(report, node.line, node.col, path)
     if isinstance(node, Scalar) and node.kind == "null":
-        place.add("has no value", "give it one, or remove the line")
+        place.add("has no value", _null_mend(node, item))
         return None
     match item.kind:
         case Kind.MAPPING:
@@ -132,6 +132,13 @@ def _read(node: Node, item: Field, path: str, report: Report, values: Values) ->
         place.add(f"must be {_article(item.kind)}, not {_shown(node.text)!r}", mend)
         return None
     return _check(node.text.strip(), item, place)
+
+
+def _null_mend(node: Scalar, item: Field) -> str:
+    """Say what to write instead of nothing; YAML reads a lone `~`, which looks like a home, as nothing."""
+    if item.kind in {Kind.PATH, Kind.PATH_LIST}:
+        return "YAML reads ~ as nothing; write `~/folder`, or a path" if node.text == "~" else "write a path"
+    return "give it one, or remove the line"
 
 
 def _read_mapping(node: Node, item: Field, path: str, place: Place) -> dict[str, Any] | None:
@@ -169,6 +176,9 @@ def _read_list(node: Node, item: Field, path: str, place: Place, values: Values)
     texts: list[str] = []
     for index, element in enumerate(node.items):
         at = Place(place.report, element.line, element.col, f"{path}[{index}]")
+        if isinstance(element, Scalar) and element.kind == "null":
+            at.add("has no value", _null_mend(element, item))
+            continue
         if not isinstance(element, Scalar) or element.kind != "str":
             at.add("must be text", "put it in quotes")
             continue

@@ -91,9 +91,7 @@ def read_mapping(raw: bytes, report: Report) -> Mapping | None:
         mark = error.problem_mark or error.context_mark
         line, col = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         what = error.problem or error.context or "the text cannot be read"
-        report.add(
-            line, col, "", f"is not valid YAML: {what}", "mend the syntax at or just before this place"
-        )
+        report.add(line, col, "", f"is not valid YAML: {what}", _syntax_mend(error))
         return None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
@@ -112,6 +110,14 @@ def read_mapping(raw: bytes, report: Report) -> Mapping | None:
         return None
     node = _convert(root, "", report)
     return node if isinstance(node, Mapping) else None
+
+
+def _syntax_mend(error: yaml.MarkedYAMLError) -> str:
+    """Say how to mend what the parser stumbled over; most often it is a text with a sign that YAML reads."""
+    words = f"{error.context or ''} {error.problem or ''}"
+    if any(part in words for part in ("flow", "mapping values are not allowed", "cannot start any token")):
+        return "put the text in quotes, or mend the syntax at or just before this place"
+    return "mend the syntax at or just before this place"
 
 
 def _decode(raw: bytes, report: Report) -> str | None:

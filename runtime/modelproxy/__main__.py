@@ -25,7 +25,7 @@ from runtime.modelproxy.control import control_app
 from runtime.modelproxy.demo import Demo
 from runtime.modelproxy.doors import Doors, remove_stale
 from runtime.modelproxy.key import read_key
-from runtime.modelproxy.ledger import Ledger, Prices, utc_day
+from runtime.modelproxy.ledger import Ledger, utc_day
 from runtime.modelproxy.metrics import Metrics
 from runtime.modelproxy.settings import Settings, read_settings
 from runtime.modelproxy.upstream import Upstream
@@ -41,12 +41,11 @@ MICRO = 1_000_000
 log = structlog.get_logger(SERVICE)
 
 
-def open_ledger(settings: Settings, *, demo: bool) -> Ledger:
-    """Open the ledger; the demo costs nothing. Raises HostError when its folder or file cannot be used."""
-    prices = Prices(settings.price_input_usd_per_mtok, settings.price_output_usd_per_mtok)
+def open_ledger(settings: Settings) -> Ledger:
+    """Open the ledger. Raises HostError when its folder or file cannot be used."""
     path = settings.state / "ledger.sqlite3"
     try:
-        return Ledger(path, Prices(prices.input * 0, prices.output * 0) if demo else prices, daily(settings))
+        return Ledger(path, daily(settings))
     except (sqlite3.Error, OSError) as error:
         raise HostError(f"the ledger {path} cannot be opened: {error}", "check the state volume") from None
 
@@ -92,7 +91,7 @@ async def serve(settings: Settings) -> None:
     demo = key is None or settings.model == "demo"
     metrics = Metrics()
     async with contextlib.AsyncExitStack() as stack:
-        ledger = open_ledger(settings, demo=demo)
+        ledger = open_ledger(settings)
         books = Books(ledger)
         stack.callback(books.close)
         backend: Demo | Upstream
@@ -119,7 +118,7 @@ async def serve(settings: Settings) -> None:
             }
 
         await stack.enter_async_context(serving_ops(SERVICE, health, status, metrics.registry, settings.ops))
-        control = control_app(doors, demo=demo)
+        control = control_app(doors, settings.price_list(demo=demo))
         await stack.enter_async_context(
             serving(control, settings.control_socket, mode=0o660, grace_seconds=2)
         )

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from runtime.bodies import ClientGone, read_body
 from runtime.modelproxy.backend import Ask, Reply, UpstreamError
 from runtime.modelproxy.decision import ALLOWED, Decision
 from runtime.modelproxy.grammar import Checked, check
-from runtime.modelproxy.ledger import REQUESTS_SPENT, Tokens
+from runtime.modelproxy.ledger import REQUESTS_SPENT
 from runtime.modelproxy.messages_sse import error_body
+from runtime.modelproxy.prices import Tokens
 from runtime.modelproxy.relay import Relay
 from runtime.modelproxy.upstream import known_betas
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from runtime.modelproxy.books import Books
     from runtime.modelproxy.door import Door
     from runtime.modelproxy.metrics import Metrics
+    from runtime.modelproxy.prices import Bill
 
 log = structlog.get_logger("modelproxy")
 
@@ -52,10 +55,6 @@ SENTENCES: Final = {
 MONEY: Final = "MODEL-04"  # the control whose refusals are about a budget
 UNREACHABLE: Final = "The model cannot be reached."
 NO_MODEL: Final = Decision(allow=False, reason="upstream failed", control="MODEL-05")
-
-
-class Gone(Exception):
-    """The client closed the connection before its request was whole."""
 
 
 @dataclass(slots=True)
@@ -118,28 +117,6 @@ def route(scope: Scope) -> Decision:
     return ALLOWED
 
 
-async def read_body(receive: Receive, cap: int) -> tuple[bytes, bool, int]:
-    """Return the body, whether all of it was read, and its size so far.
-
-    What is over `cap` bytes is thrown away up to DRAIN_BYTES, so that a client that is still writing can read
-    our refusal. Raises Gone when the client leaves, TimeoutError after BODY_SECONDS.
-    """
-    body = bytearray()
-    size = 0
-    async with asyncio.timeout(BODY_SECONDS):
-        while True:
-            event = await receive()
-            if event["type"] == "http.disconnect":
-                raise Gone
-            size += len(event.get("body", b""))
-            if size <= cap:
-                body += event.get("body", b"")
-            if not event.get("more_body"):
-                return bytes(body), True, size
-            if size > cap + DRAIN_BYTES:
-                return b"", False, size
-
-
 class DoorApp:
     """The ASGI app behind one door."""
 
@@ -157,14 +134,16 @@ class DoorApp:
         began = time.monotonic()
         try:
             await self._answer(scope, receive, exchange)
-        except Gone:
+        except ClientGone:
             exchange.decision = Decision(allow=False, reason="left early")
         except TimeoutError:
             await exchange.refuse(Decision(allow=False, reason="too slow", control="DOOR-01"), close=True)
         except asyncio.CancelledError:
             exchange.decision = Decision(allow=False, reason="door closed")
             raise
-        except Exception:  # the outermost handler of a request: the server's own would answer 500
+        except (
+            Exception
+        ):  # whatever it is, uvicorn's own handler would answer 500: the CLI retries for minutes
             log.exception("model_request_failed", turn=self._door.turn)
             await exchange.refuse(Decision(allow=False, reason="internal", control="MODEL-05"), UNREACHABLE)
         finally:
@@ -178,6 +157,7 @@ class DoorApp:
             "model_request",
             turn=self._door.turn,
             agent=agent,
+            model=self._door.terms.model,
             status=exchange.status,
             allow=decision.allow,
             reason=decision.reason,
@@ -202,15 +182,16 @@ class DoorApp:
             await exchange.refuse(decision, close=True)
             return
         counting = PATHS[scope["raw_path"]]
-        body, read, exchange.bytes_in = await read_body(receive, self._door.body_bytes)
-        if exchange.bytes_in > self._door.body_bytes:
+        body = await read_body(receive, self._door.body_bytes, seconds=BODY_SECONDS, drain_bytes=DRAIN_BYTES)
+        exchange.bytes_in = body.size
+        if body.too_long:
             too_long = Decision(allow=False, reason="body too long", control="MODEL-03")
-            await exchange.refuse(too_long, close=not read)
+            await exchange.refuse(too_long, close=not body.ended)
             return
         if self._door.exhausted is not None:
             await exchange.refuse(self._door.exhausted)
             return
-        checked = await self._check(body, counting=counting)
+        checked = await self._check(body.data, counting=counting)
         if not checked.decision.allow:
             await exchange.refuse(checked.decision)
             return
@@ -229,7 +210,7 @@ class DoorApp:
             return check(body, self._door.terms, counting=counting)
         async with self._door.checking:
             if self._door.stopped:
-                raise Gone
+                raise ClientGone
             return await asyncio.to_thread(check, body, self._door.terms, counting=counting)
 
     async def _pay_and_send(self, ask: Ask, checked: Checked, exchange: Exchange, *, counting: bool) -> None:
@@ -240,40 +221,60 @@ class DoorApp:
                 spent = Decision(allow=False, reason="turn's token counts spent", control="MODEL-04")
                 await exchange.refuse(spent)
                 return
-            await self._send(ask, exchange, counting=True)
+            await self._send(ask, exchange, None)
             return
-        worst = Tokens(input=len(ask.body) // 2, output=checked.max_tokens)
+        worst = Tokens(cache_write=checked.worst_input_tokens, output=checked.max_tokens)
+        await self._send(ask, exchange, door.prices.bill(worst))
+
+    async def _send(self, ask: Ask, exchange: Exchange, worst: Bill | None) -> None:
+        """Ask the model, a second time if that makes sense and no byte has left.
+
+        A try that the upstream may have taken keeps its reservation, so a second one needs its own. A count
+        (`worst` is None) is free.
+        """
+        reservation = 0
+        try:
+            for left in reversed(range(TRIES)):
+                if worst is not None and not reservation:
+                    reservation = await self._reserve(exchange, worst)
+                    if not reservation:
+                        return
+                exchange.owed = True
+                try:
+                    async with self._backend.ask(ask) as reply:
+                        await self._pass(ask, reply, exchange, counting=worst is None)
+                        return
+                except UpstreamError as error:
+                    exchange.owed = error.sent
+                    self._metrics.upstream_failures.labels(error.reason).inc()
+                    log.warning("upstream_failed", turn=self._door.turn, reason=error.reason, tries_left=left)
+                    if not error.again or exchange.started or not left:
+                        break
+                if exchange.owed:
+                    reservation = 0
+                await asyncio.sleep(BACKOFF_SECONDS)
+            await exchange.refuse(NO_MODEL, UNREACHABLE)
+        finally:
+            if reservation:
+                await self._account(reservation, exchange)
+
+    async def _reserve(self, exchange: Exchange, worst: Bill) -> int:
+        """Set the worst case aside and return the reservation, or refuse and return 0."""
+        door = self._door
         reserved = await self._books.reserve(door.turn, door.agent, worst, door.limits, time.time())
         if not reserved.decision.allow:
             if reserved.decision.reason == REQUESTS_SPENT:
                 door.exhausted = reserved.decision
             await exchange.refuse(reserved.decision)
-            return
-        try:
-            await self._send(ask, exchange, counting=False)
-        finally:
-            if exchange.used is not None:
-                exchange.micro_usd = await self._books.settle(reserved.id, exchange.used)
-            elif not exchange.owed:
-                await self._books.release(reserved.id)
+        return reserved.id
 
-    async def _send(self, ask: Ask, exchange: Exchange, *, counting: bool) -> None:
-        """Ask the model, a second time if that makes sense and no byte has left."""
-        owed = False
-        for left in reversed(range(TRIES)):
-            exchange.owed = True
-            try:
-                async with self._backend.ask(ask) as reply:
-                    await self._pass(ask, reply, exchange, counting=counting)
-                    return
-            except UpstreamError as error:
-                exchange.owed = owed = owed or error.sent
-                self._metrics.upstream_failures.labels(error.reason).inc()
-                log.warning("upstream_failed", turn=self._door.turn, reason=error.reason, tries_left=left)
-                if not error.again or exchange.started or not left:
-                    break
-            await asyncio.sleep(BACKOFF_SECONDS)
-        await exchange.refuse(NO_MODEL, UNREACHABLE)
+    async def _account(self, reservation: int, exchange: Exchange) -> None:
+        if exchange.used is not None:
+            bill = self._door.prices.bill(exchange.used)
+            await self._books.settle(reservation, bill)
+            exchange.micro_usd = bill.micro_usd
+        elif not exchange.owed:
+            await self._books.release(reservation)
 
     async def _pass(self, ask: Ask, reply: Reply, exchange: Exchange, *, counting: bool) -> None:
         if reply.status != 200:
@@ -297,13 +298,13 @@ class DoorApp:
 
 
 async def until_gone(receive: Receive, exchange: Exchange, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` and cancel it when the client leaves; raise Gone then, else what `work` raises."""
+    """Run `work` and cancel it when the client leaves; raise ClientGone then, else what `work` raises."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_left(receive))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done() and not exchange.whole:  # after a whole answer `receive` ends by itself
-            raise Gone
+            raise ClientGone
         await working
     finally:
         leaving.cancel()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from runtime.modelproxy.ledger import Ledger, Limits, Reservation, Spent, Tokens
+    from runtime.modelproxy.ledger import Ledger, Limits, Reservation, Spent
+    from runtime.modelproxy.prices import Bill
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,13 +26,13 @@ class Books:
     async def _ask(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.wrap_future(self._thread.submit(method, *args, **kwargs))
 
-    async def reserve(self, turn: str, agent: str, worst: Tokens, limits: Limits, now: float) -> Reservation:
+    async def reserve(self, turn: str, agent: str, worst: Bill, limits: Limits, now: float) -> Reservation:
         """See `Ledger.reserve`."""
         return await self._ask(self._ledger.reserve, turn, agent, worst, limits, now)
 
-    async def settle(self, reservation: int, used: Tokens) -> int:
+    async def settle(self, reservation: int, used: Bill) -> None:
         """See `Ledger.settle`."""
-        return await self._ask(self._ledger.settle, reservation, used)
+        await self._ask(self._ledger.settle, reservation, used)
 
     async def release(self, reservation: int) -> None:
         """See `Ledger.release`."""

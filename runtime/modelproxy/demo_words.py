@@ -7,6 +7,7 @@ handful of synonyms are what makes "Wann sind die Sprechstunden?" find the file 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -40,6 +41,19 @@ GREETINGS: Final = frozenset(
     there ada
     """.split()  # noqa: SIM905  as above
 )
+GENERIC: Final = frozenset(
+    """
+    above again answer ask command content day disregard etc execute file forget ignore instruction
+    instructions output pretend previous print prompt question repeat reveal rule rules system thing time word
+    ignoriere vergiss wiederhole anweisung anweisungen drucke
+    """.split()  # noqa: SIM905  as above
+)  # words about the talk itself, or too common to stand for a subject
+POINTING: Final = frozenset(
+    """
+    he him his it its that their them they this these those
+    dort er ihm ihn ihnen sein seine es diese dieser dieses damit dazu
+    """.split()  # noqa: SIM905  as above
+)  # words that stand for what was spoken of before; she and her mean the persona as often
 HELLO: Final = frozenset({"hello", "hi", "hey", "greetings", "hallo", "moin", "servus", "good", "guten"})
 
 SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -60,6 +74,17 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "bücher": ("books",),
     "opening": ("office",),
 }
+FORMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "meet": ("met",),
+    "write": ("wrote", "written"),
+    "teach": ("taught",),
+    "build": ("built",),
+    "die": ("died",),
+    "birth": ("born",),
+    "free": ("available",),
+    "busy": ("available",),
+    "christmas": ("december",),
+}  # what a word is also found by; an irregular form, or what documents call it
 SUFFIXES: Final = (
     "abilities", "ability", "ations", "ation", "ments", "ment", "ings", "ing", "able", "ies", "ied", "ers",
     "er", "ed", "es", "s", "y", "e",
@@ -87,14 +112,51 @@ def stems(texts: Iterable[str]) -> frozenset[str]:
 
 
 def topics(question: str) -> tuple[str, ...]:
-    """Return the stems a question is about, in its order, at most MAX_STEMS."""
+    """Return the words a question is about, in its order, synonyms put in, at most MAX_STEMS."""
     found: dict[str, None] = {}
+    stop = STOP_EN | GENERIC | (STOP_DE if is_german(question) else frozenset())
     for word in words(question[:MAX_QUESTION_CHARS]):
-        if word in STOP_EN or word in STOP_DE or (len(word) < 3 and not word.isdigit()):
+        if word in stop or (len(word) < 3 and not word.isdigit()):
             continue
-        for synonym in SYNONYMS.get(word, (word,)):
-            found[stem(synonym)] = None
+        found.update(dict.fromkeys(SYNONYMS.get(word, (word,))))
     return tuple(found)[:MAX_STEMS]
+
+
+def forms(word: str) -> tuple[str, ...]:
+    """Return the stems that a word is found by, its own first."""
+    return tuple(dict.fromkeys(stem(form) for form in (word, *FORMS.get(word, ()))))
+
+
+def phrases(question: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of words that belong together as they stand, in lower case.
+
+    A noun with a label ("Note G", "letter 7"), or two names in a row ("Difference Engine").
+    """
+    spoken = _WORD.findall(question[:MAX_QUESTION_CHARS].replace("\u2019", "'"))
+    found: dict[tuple[str, str], None] = {}
+    for number, (first, second) in enumerate(pairwise(spoken)):
+        one, two = (word.partition("'")[0] for word in (first, second))
+        is_noun = len(one) > 2 and one.lower() not in STOP_EN | STOP_DE
+        is_label = two.isdigit() or (len(two) == 1 and (two.lower() not in "ai" or two == "A"))
+        are_names = number > 0 and one[:1].isupper() and two[:1].isupper() and len(two) > 2
+        if is_noun and (is_label or are_names):
+            found[one.lower(), two.lower()] = None
+    return tuple(found)
+
+
+def points_back(question: str) -> bool:
+    """Whether a question stands for more than its own words: "And when did she meet him?"."""
+    spoken = words(question[:MAX_QUESTION_CHARS])
+    return spoken[:1] in (["and"], ["und"]) or bool(POINTING & set(spoken))
+
+
+def asks_back(question: str) -> str:
+    """Say which earlier question is asked for, "first" or "last"; "" for a question of any other kind."""
+    spoken = words(question[:MAX_QUESTION_CHARS])
+    asks = {"ask", "asked", "say", "said", "gefragt", "gesagt"} & set(spoken)
+    if not asks or not {"i", "ich"} & set(spoken) or spoken[0] not in {"what", "which", "was", "welche"}:
+        return ""
+    return "first" if {"first", "zuerst", "erste", "erstes"} & set(spoken) else "last"
 
 
 def is_german(question: str) -> bool:

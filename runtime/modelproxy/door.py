@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from runtime.modelproxy.decision import Decision
     from runtime.modelproxy.grammar import Terms
     from runtime.modelproxy.ledger import Limits
+    from runtime.modelproxy.prices import Prices
 
 CONNECTIONS: Final = 16
 CONNECTIONS_IN_ALL: Final = 512
@@ -42,9 +43,13 @@ SILENT.setLevel(logging.CRITICAL)
 SILENT.disabled = True  # a turn can make the parser complain as often as it likes; `app.py` logs what matters
 
 
+class DoorStopped(Exception):
+    """The door was closed before it listened."""
+
+
 @dataclass(slots=True)
 class Door:
-    """A turn as its door knows it. `deadline` is Unix time in seconds.
+    """A turn as its door knows it. `deadline` is Unix time in seconds, `prices` are its model's.
 
     `exhausted` is the verdict on every further request once the turn's requests are spent; `checking` lets
     one large body of the turn be parsed at a time.
@@ -54,6 +59,7 @@ class Door:
     agent: str
     context: str
     terms: Terms
+    prices: Prices
     limits: Limits
     body_bytes: int
     deadline: float
@@ -169,17 +175,26 @@ class DoorServer:
         self.stopped = False
 
     async def start(self) -> None:
-        """Listen. Raises OSError when the folder is not there."""
+        """Listen. Raises OSError when the folder is not there, DoorStopped when `stop` came meanwhile.
+
+        The server is known before it begins to serve, so that whoever stops the door in between stops it too.
+        """
         loop = asyncio.get_running_loop()
         self.config.load()
         listener = bind(self.path, 0o666)
-        try:
-            self._server = await loop.create_unix_server(lambda: DoorProtocol(self, loop), sock=listener)
-        except BaseException:
-            listener.close()
-            self._unlink()
-            raise
         self.door.server = self
+        try:
+            self._server = await loop.create_unix_server(
+                lambda: DoorProtocol(self, loop), sock=listener, start_serving=False
+            )
+            await self._server.start_serving()
+        except BaseException:
+            self.stop()
+            listener.close()
+            raise
+        if self.stopped:
+            self._stop_listening()
+            raise DoorStopped
 
     def admit(self) -> bool:
         """Whether one more connection may come in; past CONNECTIONS_IN_ALL the door stops listening."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from runtime.modelproxy.app import DoorApp
 from runtime.modelproxy.door import DoorServer
+from runtime.turn.events import Usage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,16 +37,6 @@ class TooManyDoors(Exception):
 
 class DoorExists(Exception):
     """The turn has a door already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a turn cost, as its door counted it."""
-
-    requests: int
-    input_tokens: int
-    output_tokens: int
-    refused: int
 
 
 def remove_stale(root: Path) -> int:
@@ -73,7 +63,10 @@ class Doors:
         return len(self._open)
 
     async def open(self, door: Door) -> None:
-        """Listen before returning. Raises DoorExists, TooManyDoors, or OSError without a folder."""
+        """Listen before returning.
+
+        Raises DoorExists, TooManyDoors, DoorStopped when `close` came first, or OSError without a folder.
+        """
         if door.turn in self._open:
             raise DoorExists(door.turn)
         if len(self._open) >= MAX_DOORS:
@@ -86,8 +79,10 @@ class Doors:
         try:
             await server.start()
         except BaseException:
-            timer.cancel()
-            self._open.pop(door.turn, None)
+            known = self._open.get(door.turn)
+            if known is not None and known[1] is server:
+                known[2].cancel()
+                del self._open[door.turn]
             raise
         self._metrics.doors.set(len(self._open))
 

@@ -9,26 +9,16 @@ the tables below is refused. They hold what the pinned CLI was recorded to send
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.modelproxy.decision import ALLOWED, Decision
+from runtime.strict_json import StrictJsonError, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_DEPTH: Final = 64
-MAX_NODES: Final = 200_000
-
-ALIASES: Final[Mapping[str, re.Pattern[str]]] = {
-    "sonnet": re.compile(r"claude-sonnet-[a-z0-9-]+"),
-    "haiku": re.compile(r"claude-haiku-[a-z0-9-]+"),
-    "opus": re.compile(r"claude-opus-[a-z0-9-]+"),
-}
-"""The ids an agent's model alias may become in a request. A name that is no alias stands for exactly
-itself."""
+IMAGE_TOKENS: Final = 5_000  # what a picture costs whatever its bytes: more than the largest a model looks at
 
 TOP: Final[Mapping[str, tuple[type, ...]]] = {
     "model": (str,),
@@ -50,11 +40,16 @@ TOP: Final[Mapping[str, tuple[type, ...]]] = {
 """Every key a request may have, and its JSON types. Absent on purpose: mcp_servers, container,
 service_tier."""
 
+NOT_COUNTED: Final = ("metadata", "stream", "max_tokens")
+"""What count_tokens has no use for. It is not forwarded: the turn's `metadata` would be the device's, not the
+visitor's, and a streamed count or an unchecked `max_tokens` is no request that was ever recorded."""
+
 MESSAGE_KEYS: Final = frozenset({"role", "content", "output_config"})
 ROLES: Final = frozenset({"user", "assistant", "system"})
 BLOCKS: Final = frozenset(
     {"text", "image", "document", "tool_use", "tool_result", "thinking", "redacted_thinking"}
 )
+MEDIA: Final = frozenset({"image", "document"})
 SOURCES: Final = frozenset({"base64", "text"})
 TOOL_TYPES: Final = frozenset({None, "custom"})
 TOOL_CHOICES: Final = frozenset({"auto", "any", "tool", "none"})
@@ -62,7 +57,7 @@ TOOL_CHOICES: Final = frozenset({"auto", "any", "tool", "none"})
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a door allows: model (alias or id), the visitor's HMAC, and the cap on `max_tokens`."""
+    """What a door allows: the model's exact id, the visitor's HMAC, and the cap on `max_tokens`."""
 
     model: str
     visitor: str
@@ -71,13 +66,18 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The verdict and, when it allows, the request to send: re-serialised, with the visitor put in."""
+    """The verdict and, when it allows, the request to send: re-serialised, with the visitor put in.
+
+    `worst_input_tokens` is what the model may read at most: half a token a byte, and IMAGE_TOKENS for each
+    picture and document, whose bytes say nothing of their size.
+    """
 
     decision: Decision
     body: bytes = b""
     model: str = ""
     max_tokens: int = 0
     stream: bool = False
+    worst_input_tokens: int = 0
 
 
 class _Refused(Exception):
@@ -89,72 +89,27 @@ class _Refused(Exception):
 def check(raw: bytes, terms: Terms, *, counting: bool = False) -> Checked:
     """Return the verdict on one body. Never raises; the work is bounded by the body's size.
 
-    `counting` is for count_tokens, which has neither `max_tokens` nor `stream`.
+    `counting` is for count_tokens: what is only of use with an answer is left out of what is sent.
     """
     try:
-        body = _parse(raw)
+        body = parse_object(raw)
         _top(body, counting=counting)
         _model(body, terms)
         max_tokens = 0 if counting else _max_tokens(body, terms)
         _tools(body)
-        _content(body.get("system", ""))
-        _messages(body["messages"])
+        media = _content(body.get("system", "")) + _messages(body["messages"])
+    except StrictJsonError as error:
+        return Checked(_Refused(str(error)).decision)
     except _Refused as refused:
         return Checked(refused.decision)
-    if not counting:
+    if counting:
+        for key in NOT_COUNTED:
+            body.pop(key, None)
+    else:
         body["metadata"] = {"user_id": terms.visitor}
     sent = json.dumps(body, separators=(",", ":"), ensure_ascii=True).encode("ascii")
-    return Checked(ALLOWED, sent, body["model"], max_tokens, body.get("stream", False))
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise _Refused("duplicate key")
-    return value
-
-
-def _no_constant(_name: str) -> float:
-    raise _Refused("number out of range")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise _Refused("number out of range")
-    return value
-
-
-def _parse(raw: bytes) -> dict[str, Any]:
-    try:
-        text = raw.decode("utf-8")
-        body = json.loads(text, object_pairs_hook=_pairs, parse_constant=_no_constant, parse_float=_finite)
-    except RecursionError:
-        raise _Refused("nested too deeply") from None
-    except ValueError:
-        raise _Refused("not JSON") from None
-    if not isinstance(body, dict):
-        raise _Refused("not a JSON object")
-    _bounded(body)
-    return body
-
-
-def _bounded(body: dict[str, Any]) -> None:
-    nodes = 0
-    level: list[Any] = [body]
-    for _depth in range(MAX_DEPTH):
-        below: list[Any] = []
-        for node in level:
-            inside = node.values() if isinstance(node, dict) else node
-            below.extend(child for child in inside if isinstance(child, (dict, list)))
-            nodes += len(node)
-        if not below:
-            break
-        if nodes > MAX_NODES:
-            raise _Refused("too many parts")
-        level = below
-    else:
-        raise _Refused("nested too deeply")
+    worst = len(sent) // 2 + media * IMAGE_TOKENS
+    return Checked(ALLOWED, sent, body["model"], max_tokens, body.get("stream", False), worst)
 
 
 def _is(value: Any, kinds: tuple[type, ...]) -> bool:
@@ -176,9 +131,7 @@ def _top(body: dict[str, Any], *, counting: bool) -> None:
 
 
 def _model(body: dict[str, Any], terms: Terms) -> None:
-    pattern = ALIASES.get(terms.model)
-    fits = pattern.fullmatch(body["model"]) if pattern else body["model"] == terms.model
-    if not fits:
+    if body["model"] != terms.model:
         raise _Refused("another model")
 
 
@@ -204,18 +157,25 @@ def _tools(body: dict[str, Any]) -> None:
         raise _Refused("unknown tool choice")
 
 
-def _messages(messages: list[Any]) -> None:
+def _messages(messages: list[Any]) -> int:
+    """Check messages; return how many pictures and documents they hold."""
+    media = 0
     for entry in messages:
         if not isinstance(entry, dict) or not entry.keys() <= MESSAGE_KEYS:
             raise _Refused("malformed message")
         role = entry.get("role")
         if not isinstance(role, str) or role not in ROLES:
             raise _Refused("unknown role")
-        _content(entry.get("content"))
+        media += _content(entry.get("content"))
+    return media
 
 
-def _content(content: Any) -> None:
-    """Check content and what tool results hold; a tool call's `input` is data and is not looked at."""
+def _content(content: Any) -> int:
+    """Check content and what tool results hold; return how many pictures and documents there are.
+
+    A tool call's `input` is data and is not looked at.
+    """
+    media = 0
     waiting = [content]
     while waiting:
         part = waiting.pop()
@@ -225,6 +185,8 @@ def _content(content: Any) -> None:
             raise _Refused("malformed content")
         for block in part:
             waiting.extend(_block(block))
+            media += block["type"] in MEDIA
+    return media
 
 
 def _block(block: Any) -> list[Any]:
@@ -233,7 +195,7 @@ def _block(block: Any) -> list[Any]:
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in BLOCKS:
         raise _Refused("content block not allowed")
-    if kind in {"image", "document"}:
+    if kind in MEDIA:
         source = block.get("source")
         if not isinstance(source, dict):
             raise _Refused("source not allowed")

@@ -11,6 +11,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, Literal
 
+import structlog
+
 from runtime.errors import SecretError
 
 if TYPE_CHECKING:
@@ -18,7 +20,11 @@ if TYPE_CHECKING:
 
 MAX_KEY_BYTES = 4096
 MIN_KEY_BYTES = 8
+OTHERS_READ = stat.S_IRGRP | stat.S_IROTH
 MEND = "put the key alone on one line, or leave the file empty for the demo model"
+
+
+log = structlog.get_logger("modelproxy")
 
 
 class Key:
@@ -53,9 +59,11 @@ def read_key(path: Path) -> Key | None:
     """Return the key in `path`, or None when the file is empty (`/dev/null` is).
 
     Raises SecretError when the file is missing, unreadable, not a file, or holds anything but 8 to 4096
-    printable ASCII characters without white space; one trailing newline is allowed.
+    printable ASCII characters without white space; one trailing newline is allowed. A key that group or
+    others may read is used, with a warning: a secret that the engine mounts can have that mode and yet be in
+    nobody else's reach.
     """
-    content = _content(path)
+    content, mode = _content(path)
     if not content:
         return None
     value = content.removesuffix(b"\n").removesuffix(b"\r")
@@ -67,10 +75,17 @@ def read_key(path: Path) -> Key | None:
         raise SecretError(f"{path} holds white space, control or non-ASCII characters inside the key", MEND)
     if len(value) < MIN_KEY_BYTES:
         raise SecretError(f"{path} holds fewer than {MIN_KEY_BYTES} characters: no model API key", MEND)
+    if mode & OTHERS_READ:
+        log.warning(
+            "key_file_exposed",
+            path=str(path),
+            mode=f"{stat.S_IMODE(mode):04o}",
+            mend=f"chmod 0400, owned by uid {os.geteuid()}",
+        )
     return Key(value)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path) -> tuple[bytes, int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except FileNotFoundError:
@@ -85,7 +100,7 @@ def _content(path: Path) -> bytes:
         null = stat.S_ISCHR(status.st_mode) and status.st_rdev == os.makedev(1, 3)
         if not (stat.S_ISREG(status.st_mode) or null):
             raise SecretError(f"the model key file {path} is not a regular file", "give a file, not a folder")
-        return os.read(descriptor, MAX_KEY_BYTES + 1)
+        return os.read(descriptor, MAX_KEY_BYTES + 1), status.st_mode
     except OSError as error:
         raise SecretError(f"the model key file {path} cannot be read: {error.strerror}", MEND) from None
     finally:

@@ -8,14 +8,13 @@ disk before the first byte goes upstream; an aborted stream never settles and so
 from __future__ import annotations
 
 import contextlib
-import math
 import sqlite3
 import time
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from runtime.modelproxy.decision import ALLOWED, Decision
+from runtime.modelproxy.prices import Bill, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 KEEP_DAYS: Final = 35
 REQUESTS_SPENT: Final = "turn's requests spent"
-CACHE_WRITE: Final = 2  # a cached token's price ÷ an input token's: the dearest cache lifetime
-CACHE_READ: Final = Decimal("0.1")
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS requests (
@@ -41,34 +38,6 @@ CREATE INDEX IF NOT EXISTS requests_turn ON requests (turn);
 CREATE INDEX IF NOT EXISTS requests_day ON requests (agent, day, micro_usd);
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY) STRICT;
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """What one request used, as the upstream reports it."""
-
-    input: int = 0
-    output: int = 0
-    cache_write: int = 0
-    cache_read: int = 0
-
-    @property
-    def all_input(self) -> int:
-        """Every token the model read, however it was priced."""
-        return self.input + self.cache_write + self.cache_read
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """US dollars a million tokens; numerically the same as micro-USD a token."""
-
-    input: Decimal = Decimal(3)
-    output: Decimal = Decimal(15)
-
-    def cost(self, tokens: Tokens) -> int:
-        """Return what `tokens` cost in micro-USD, rounded up."""
-        weighed = tokens.input + CACHE_WRITE * tokens.cache_write + CACHE_READ * tokens.cache_read
-        return math.ceil(weighed * self.input + tokens.output * self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +77,7 @@ class Ledger:
     `daily_micro_usd` is what one agent may spend in a UTC day.
     """
 
-    def __init__(self, path: Path, prices: Prices, daily_micro_usd: int) -> None:
-        self._prices = prices
+    def __init__(self, path: Path, daily_micro_usd: int) -> None:
         self._daily_micro_usd = daily_micro_usd
         self._pruned = ""
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
@@ -131,52 +99,49 @@ class Ledger:
             raise
         self._db.execute("COMMIT")
 
-    def reserve(self, turn: str, agent: str, worst: Tokens, limits: Limits, now: float) -> Reservation:
+    def reserve(self, turn: str, agent: str, worst: Bill, limits: Limits, now: float) -> Reservation:
         """Set `worst` aside for one request of `turn`, if turn and day can pay for it."""
         day = utc_day(now)
-        cost = self._prices.cost(worst)
         with self._transaction():
             if day != self._pruned:
                 oldest = utc_day(now - KEEP_DAYS * 86400)
                 self._db.execute("DELETE FROM requests WHERE day < ?", (oldest,))
                 self._pruned = day
-            decision = self._judge(turn, agent, worst, limits, day, cost)
+            decision = self._judge(turn, agent, worst, limits, day)
             if not decision.allow:
                 return Reservation(decision)
             row = self._db.execute(
                 "INSERT INTO requests (turn, agent, day, state, input_tokens, output_tokens, micro_usd)"
                 " VALUES (?, ?, ?, 'reserved', ?, ?, ?) RETURNING id",
-                (turn, agent, day, worst.all_input, worst.output, cost),
+                (turn, agent, day, worst.tokens.all_input, worst.tokens.output, worst.micro_usd),
             ).fetchone()
             return Reservation(decision, row[0])
 
-    def _judge(self, turn: str, agent: str, worst: Tokens, limits: Limits, day: str, cost: int) -> Decision:
+    def _judge(self, turn: str, agent: str, worst: Bill, limits: Limits, day: str) -> Decision:
         spent = self.spent(turn)
         if spent.requests >= limits.requests:
             return Decision(allow=False, reason=REQUESTS_SPENT, control="MODEL-04")
-        if spent.input_tokens + worst.all_input > limits.input_tokens:
+        if spent.input_tokens + worst.tokens.all_input > limits.input_tokens:
             return Decision(allow=False, reason="turn's input tokens spent", control="MODEL-04")
-        if spent.output_tokens + worst.output > limits.requests * limits.output_tokens:
+        if spent.output_tokens + worst.tokens.output > limits.requests * limits.output_tokens:
             return Decision(allow=False, reason="turn's output tokens spent", control="MODEL-04")
-        if self.day_micro_usd(agent, day) + cost > self._daily_micro_usd:
+        if self.day_micro_usd(agent, day) + worst.micro_usd > self._daily_micro_usd:
             return Decision(allow=False, reason="agent's daily budget spent", control="MODEL-04")
         return ALLOWED
 
-    def settle(self, reservation: int, used: Tokens) -> int:
-        """Replace a reservation by what was used; return its cost in micro-USD."""
-        cost = self._prices.cost(used)
-        self._finish(reservation, "settled", used, cost)
-        return cost
+    def settle(self, reservation: int, used: Bill) -> None:
+        """Replace a reservation by what was used."""
+        self._finish(reservation, "settled", used)
 
     def release(self, reservation: int) -> None:
         """Give a reservation back: nothing is owed for it. The request still counts."""
-        self._finish(reservation, "released", Tokens(), 0)
+        self._finish(reservation, "released", Bill(Tokens(), 0))
 
-    def _finish(self, reservation: int, state: str, used: Tokens, cost: int) -> None:
+    def _finish(self, reservation: int, state: str, owed: Bill) -> None:
         self._db.execute(
             "UPDATE requests SET state = ?, input_tokens = ?, output_tokens = ?, micro_usd = ?"
             " WHERE id = ? AND state = 'reserved'",
-            (state, used.all_input, used.output, cost, reservation),
+            (state, owed.tokens.all_input, owed.tokens.output, owed.micro_usd, reservation),
         )
 
     def spent(self, turn: str) -> Spent:

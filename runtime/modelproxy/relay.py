@@ -10,8 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.modelproxy.backend import UpstreamError
-from runtime.modelproxy.ledger import Tokens
 from runtime.modelproxy.messages_sse import EVENT_TYPES, EventReader, StreamError
+from runtime.modelproxy.prices import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -1,21 +1,36 @@
-"""What an operator can set for the model proxy: one table, read from the environment in one place."""
+"""What an operator can set for the model proxy: one table, read from the environment in one place.
+
+docs/reference/modelproxy-settings.md is written from it by `python -m runtime.modelproxy.settings`, and a
+test compares them.
+"""
 
 from __future__ import annotations
 
-from decimal import Decimal
+import re
+import sys
+from decimal import Decimal, InvalidOperation
 from pathlib import Path  # noqa: TC003  pydantic reads the annotations at run time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from runtime import layout
 from runtime.errors import ConfigError, Problem
+from runtime.modelproxy.prices import ALIASES, PriceList, Prices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pydantic.config import JsonDict
+
 Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+Price = Annotated[Decimal, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
+
+MODEL_ID: Final = re.compile(r"[A-Za-z0-9._:/@\[\]-]{1,128}")
+MAX_PRICE: Final = 1_000_000
+DAY: Final[JsonDict] = {"unit": "US dollars"}
+MTOK: Final[JsonDict] = {"unit": "US dollars a million tokens"}
 
 
 class Settings(BaseModel):
@@ -48,15 +63,30 @@ class Settings(BaseModel):
         description="Whether HTTPS_PROXY, HTTP_PROXY and NO_PROXY are obeyed.",
     )
     daily_usd: Usd = Field(
-        Decimal(5), alias="MODEL_DAILY_USD", description="What one agent may spend in a UTC day, US dollars."
+        Decimal(5),
+        alias="MODEL_DAILY_USD",
+        description="What one agent may spend in a UTC day.",
+        json_schema_extra=DAY,
     )
-    price_input_usd_per_mtok: Usd = Field(
-        Decimal(3), alias="MODEL_PRICE_INPUT_USD_PER_MTOK", description="US dollars a million input tokens."
+    prices: dict[str, Prices] = Field(
+        {},
+        alias="MODEL_PRICES",
+        description="Prices of models by exact id, `id=input/output,id=input/output`; they win over the"
+        " built-in table (docs/explanation/money.md).",
+        json_schema_extra=MTOK,
     )
-    price_output_usd_per_mtok: Usd = Field(
-        Decimal(15),
+    price_input_usd_per_mtok: Price | None = Field(
+        None,
+        alias="MODEL_PRICE_INPUT_USD_PER_MTOK",
+        description="Price of input for every model that neither MODEL_PRICES nor the table names; needs the"
+        " next one too. Without both, such a model is refused.",
+        json_schema_extra=MTOK,
+    )
+    price_output_usd_per_mtok: Price | None = Field(
+        None,
         alias="MODEL_PRICE_OUTPUT_USD_PER_MTOK",
-        description="US dollars a million output tokens.",
+        description="The same for output.",
+        json_schema_extra=MTOK,
     )
     state: Path = Field(layout.STATE, alias="MODEL_STATE_DIR", description="Where the ledger is kept.")
     control_socket: Path = Field(
@@ -79,10 +109,52 @@ class Settings(BaseModel):
             raise ValueError("must be printable ASCII without spaces")
         return value.rstrip("/")
 
+    @field_validator("prices", mode="before")
+    @classmethod
+    def _price_of_each(cls, value: object) -> object:
+        """Read `id=input/output` entries; a mistake is told by its place, an id may be a pasted key."""
+        if not isinstance(value, str):
+            return value
+        found: dict[str, Prices] = {}
+        for place, entry in enumerate(value.split(","), start=1):
+            model, _, amounts = entry.strip().partition("=")
+            given, slash, out = amounts.partition("/")
+            if not MODEL_ID.fullmatch(model) or not slash:
+                raise ValueError(f"entry {place} is not id=input/output")
+            if model in ALIASES:
+                raise ValueError(f"entry {place} prices an alias: name the exact id, {ALIASES[model]}")
+            if model in found:
+                raise ValueError(f"entry {place} prices a model again")
+            found[model] = Prices(_amount(given, place), _amount(out, place))
+        return found
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        """Refuse half a price: the other half would be free."""
+        if (self.price_input_usd_per_mtok is None) != (self.price_output_usd_per_mtok is None):
+            raise ValueError("MODEL_PRICE_INPUT_USD_PER_MTOK and MODEL_PRICE_OUTPUT_USD_PER_MTOK: set both")
+        return self
+
+    def price_list(self, *, demo: bool) -> PriceList:
+        """Return the prices in force."""
+        given, out = self.price_input_usd_per_mtok, self.price_output_usd_per_mtok
+        other = None if given is None or out is None else Prices(given, out)
+        return PriceList(self.prices, other, demo=demo)
+
     @property
     def upstream_is_clear_text(self) -> bool:
         """Whether the key would travel unencrypted."""
         return self.upstream_url.startswith("http://")
+
+
+def _amount(text: str, place: int) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or not 0 < amount <= MAX_PRICE:
+        raise ValueError(f"entry {place} has a price that is no number above 0, at most {MAX_PRICE}")
+    return amount
 
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
@@ -102,3 +174,27 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             for item in error.errors(include_input=False, include_url=False, include_context=False)
         )
     raise ConfigError(problems)
+
+
+def settings_page() -> str:
+    """Return docs/reference/modelproxy-settings.md."""
+    rows = []
+    for field in Settings.model_fields.values():
+        default = "empty" if field.default in (None, "", {}) else f"`{field.default}`"
+        extra = field.json_schema_extra
+        unit = extra["unit"] if isinstance(extra, dict) else ""
+        rows.append(f"| `{field.alias}` | {default} | {unit} | {field.description} |")
+    head = [
+        "# Settings of the model proxy",
+        "",
+        "Written by `python -m runtime.modelproxy.settings` from `runtime/modelproxy/settings.py`.",
+        "They are environment variables of the `modelproxy` service; one that is set to nothing is not set.",
+        "",
+        "| variable | default | unit | meaning |",
+        "|---|---|---|---|",
+    ]
+    return "\n".join([*head, *rows, ""])
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

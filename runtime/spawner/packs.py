@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime import layout
+from runtime.agents.documents import shown
 from runtime.agents.inline import inline_files, join_inline
 from runtime.errors import ConfigError, HostError, Problem
 from runtime.spawner.collect import DIRECTORY_MODE, Collector, content_digest
@@ -70,7 +71,7 @@ def build_pack(agent: AgentDefinition, folder: Path) -> Pack:
 
 def _build(agent: AgentDefinition, folder: Path, unfinished: Path) -> Pack:
     unfinished.mkdir(DIRECTORY_MODE)
-    collector = Collector()
+    collector = Collector(root=layout.ROOT)
     collector.copy(agent.grounding.directory, unfinished / "grounding", "grounding")
     for number, extra in enumerate(agent.grounding.extra):
         collector.copy(extra, unfinished / "extra" / str(number), f"extra/{number}")
@@ -95,7 +96,14 @@ def _build(agent: AgentDefinition, folder: Path, unfinished: Path) -> Pack:
 
 def _missing_tools(agent: AgentDefinition, collector: Collector) -> list[Problem]:
     return [
-        Problem(str(agent.tools_dir / f"{name}.py"), 0, 0, "", "is granted but not there", "add it")
+        Problem(
+            shown(agent.tools_dir / f"{name}.py", collector.root),
+            0,
+            0,
+            "",
+            "is granted but not there",
+            "add it",
+        )
         for name in agent.tools.granted
         if f"instance/tools/{name}.py" not in collector.digests
     ]

@@ -7,10 +7,9 @@ value.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from runtime.strict_json import StrictJsonError, parse_object
 
 MAX_BODY_BYTES = 320 * 1024
 MAX_PROMPT_BYTES = 256 * 1024
@@ -45,35 +44,14 @@ class TurnRequest(BaseModel):
         return untrusted_prompt
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise BadRequestError("a field is given twice")
-    return value
-
-
-def _no_constant(_name: str) -> float:
-    raise BadRequestError("NaN and Infinity are not JSON")
-
-
 def parse_turn_request(untrusted_body: bytes) -> TurnRequest:
     """Return the request in `untrusted_body`. Raises BadRequestError with a text that repeats none of it."""
     if len(untrusted_body) > MAX_BODY_BYTES:
         raise BadRequestError(f"more than {MAX_BODY_BYTES} bytes")
     try:
-        value = json.loads(
-            untrusted_body.decode("utf-8"),
-            object_pairs_hook=_without_duplicates,
-            parse_constant=_no_constant,
-        )
-    except BadRequestError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise BadRequestError("not JSON in UTF-8") from error
-    if not isinstance(value, dict):
-        raise BadRequestError("not a JSON object")
-    try:
-        return TurnRequest.model_validate(value)
+        return TurnRequest.model_validate(parse_object(untrusted_body))
+    except StrictJsonError as error:
+        raise BadRequestError(str(error)) from error
     except ValidationError as error:
         raise BadRequestError(_explained(error)) from error
 

@@ -13,10 +13,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from runtime.bodies import ClientGone, read_body
 from runtime.errors import ServiceUnreachable
 from runtime.spawner.ceilings import Decision
 from runtime.spawner.output import Dropped, Line
@@ -51,7 +51,7 @@ class SpawnerRoutes:
             order = parse_turn_request(await _body(request))
         except BadRequestError as error:
             return _error(400, "bad-request", detail=str(error))
-        except ClientDisconnect:
+        except ClientGone:
             return Response(status_code=400)
         ready = spawner.agent(order.agent)
         if ready is None:
@@ -180,16 +180,13 @@ async def _body(request: Request) -> bytes:
     """Return the body, refused as soon as it is too large, of another type, or too slow."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise BadRequestError("content-type is not application/json")
-    body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_BODY_BYTES:
-                    raise BadRequestError(f"more than {MAX_BODY_BYTES} bytes")
+        body = await read_body(request.receive, MAX_BODY_BYTES, seconds=BODY_SECONDS)
     except TimeoutError as error:
         raise BadRequestError("the body came too slowly") from error
-    return bytes(body)
+    if body.too_long:
+        raise BadRequestError(f"more than {MAX_BODY_BYTES} bytes")
+    return body.data
 
 
 def _error(status: int, code: str, *, headers: dict[str, str] | None = None, **fields: object) -> Response:

@@ -28,7 +28,11 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The model uses a tool. `label` is made of fixed words and a file's base name."""
+    """The model uses a tool. `label` is made of fixed words and a file's base name.
+
+    `tool` is `Read`, `Glob`, `Grep`, `Other` or `mcp__grants__NAME`; whether the agent has a tool of that
+    name is not known here, because a turn can write what it likes.
+    """
 
     tool: str
     label: str

@@ -12,6 +12,7 @@ import pytest
 from runtime.agents.fields import MESSAGES, OVERRIDES, PROVIDER, SETTINGS, SKILL
 from runtime.agents.reference import settings_page
 from runtime.errors import GatehouseError
+from tests.controls import CONTROLS
 
 ROOT = Path(__file__).resolve().parents[2]
 TURN_PATH = (
@@ -181,3 +182,19 @@ def test_every_control_that_a_page_names_exists() -> None:
     for path in PAGES:
         named_ids = set(re.findall(r"\b[A-Z]{2,6}-\d\d\b", path.read_text()))
         assert named_ids <= known, f"{named(path)}: {sorted(named_ids - known)}"
+
+
+def test_every_attack_that_a_control_names_has_its_sentence() -> None:
+    page = (ROOT / "docs" / "reference" / "attacks.md").read_text()
+    told = re.findall(r"^\| ([A-Z]\d\d) \| \S.*\. \|$", page, re.MULTILINE)
+    named_ids = {attack for control in CONTROLS for attack in control.abuse}
+    assert sorted(told) == sorted(named_ids)
+
+
+def test_every_promise_stands_on_the_security_page_and_what_is_pending_says_so() -> None:
+    rows = [line for line in (ROOT / "SECURITY.md").read_text().splitlines() if line.startswith("| ")]
+    told = {id_: row for row in rows for id_ in re.findall(r"\b[A-Z]{2,6}-\d\d\b", row)}
+    assert sorted(told) == sorted(control.id for control in CONTROLS)
+    for control in CONTROLS:
+        marked = f"{control.id} (pending)" in told[control.id]
+        assert marked == bool(control.pending), control.id

@@ -73,15 +73,49 @@ def test_wrong_files_give_every_problem_on_stderr_and_exit_code_3(
     assert "instances/good/agent.yaml:1:7: port: " in err
 
 
-def test_a_good_instance_is_one_ok_line_and_a_note_for_each_file_left_out(
+def test_a_good_instance_is_one_ok_line_with_paths_as_the_owner_sees_them(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    agent_file(root, "grounding_dir: docs\ninline_grounding: [fact.md, absent.md]\n")
+    agent_file(root, "grounding_dir: docs\ninline_grounding: [fact.md]\n")
     assert check.main(["--root", str(root)], {}) == 0
-    ok, note = capsys.readouterr().out.splitlines()
-    assert ok.startswith("ok good: model sonnet; tools Read,Glob,Grep; reads ")
-    assert ok.endswith("1 files told up front")
-    assert note == "note good: inline_grounding: absent.md: no file matches"
+    assert capsys.readouterr() == (
+        "ok good: model sonnet; tools Read,Glob,Grep; reads docs; 1 files told up front\n",
+        "",
+    )
+
+
+def test_what_is_odd_is_a_warning_with_its_place_and_changes_no_exit_code(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "docs" / "old.txt").write_bytes(b"one\ncaf\xe9\n")
+    (root / "docs" / ".git").mkdir()
+    (root / "empty").mkdir()
+    agent_file(
+        root,
+        "grounding_dir: docs\nextra_read_dirs: [empty]\ninline_grounding: ['*.txt', 'none/*.md']\n",
+    )
+    assert check.main(["--root", str(root), "good"], {}) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("ok good: ")
+    assert [line.partition(" (")[0] for line in err.splitlines()] == [
+        "warning: docs/old.txt:2:4: is not UTF-8 text, so a model may not be able to read it",
+        "warning: empty: extra_read_dirs[0]: 'empty' holds no document",
+        "warning: docs: 1 with a dot in front left out of what the persona may know: docs/.git",
+        "warning: docs: inline_grounding[1]: no file in docs matches 'none/*.md'",
+        "warning: docs/old.txt: is not told up front: is not UTF-8 text",
+    ]
+
+
+def test_the_template_is_checked_as_a_template_and_refused_by_name(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "instances" / "_template").mkdir()
+    (root / "instances" / "_template" / "system-prompt.md").write_text("You are <Name of the persona>.\n")
+    (root / "instances" / "_template" / "agent.yaml").write_text("grounding_dir: docs\n")
+    assert check.main(["--root", str(root)], {}) == 0
+    assert capsys.readouterr().out.startswith("ok _template: to be copied; it cannot be started\nok good: ")
+    assert check.main(["--root", str(root), "_template"], {}) == 3
+    assert "is what a persona is copied from" in capsys.readouterr().err
 
 
 def test_a_root_without_instances_is_a_config_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from runtime.agents.definition import AgentDefinition, Limits, Messages, Network, Provider, Skill
+from runtime.agents.documents import Walk
 from runtime.agents.fields import OVERRIDES
 from runtime.agents.instance import MAX_PROMPT_BYTES, instance_names, load_instance
 from runtime.errors import ConfigError, Problem
@@ -141,6 +143,7 @@ system_prompt_file: persona.md
 
 def test_each_environment_variable_beats_the_file(root: Path) -> None:
     (root / "other").mkdir()
+    (root / "other" / "fact.md").write_text("Another fact.\n")
     agent_file(root, "grounding_dir: docs\nhost: 10.0.0.1\nport: 1\nmodel: haiku\nbinary: one\n")
     agent = load(
         root,
@@ -205,6 +208,7 @@ def test_the_origin_variable_replaces_development_origins_as_well(root: Path) ->
 
 def test_a_home_relative_grounding_starts_at_home(root: Path, tmp_path: Path) -> None:
     (tmp_path / "home" / "public").mkdir(parents=True)
+    (tmp_path / "home" / "public" / "fact.md").write_text("A fact.\n")
     agent_file(root, "grounding_dir: ~/public\n")
     assert load(root, HOME=str(tmp_path / "home")).grounding.directory == tmp_path / "home" / "public"
 
@@ -266,6 +270,76 @@ def test_a_missing_an_empty_and_an_oversized_prompt_are_reported_beside_the_yaml
         assert yaml_problem.path == "port"
         assert prompt_problem.file == "instances/good/system-prompt.md"
         assert words in prompt_problem.message
+
+
+def test_what_a_prompt_leaves_open_is_reported_with_its_place_and_mend(root: Path) -> None:
+    agent_file(root, "grounding_dir: docs\nport: x\n")
+    (root / "instances" / "good" / "system-prompt.md").write_text(
+        "You are <Name of the persona>, not <anybody else>.\nTools: ${tools_dir} ${tool_dir} ${NOPE} $5 ${\n"
+    )
+    file = "instances/good/system-prompt.md"
+    variable = "is filled in by nothing"
+    assert [str(problem) for problem in problems_of(root)][1:] == [
+        f"{file}:1:9: still holds the placeholder <Name of the persona> (write your own words there)",
+        f"{file}:2:21: ${{tool_dir}} {variable} (did you mean `${{tools_dir}}`?)",
+        f"{file}:2:33: ${{NOPE}} {variable} (there are `${{tools_dir}}` and `${{instance_dir}}`)",
+    ]
+    with pytest.raises(ConfigError, match="still holds the placeholder"):
+        load_instance(root, "good", {}, check_sources=False)
+
+
+@pytest.mark.control("PACK-01")
+def test_what_a_pack_would_refuse_is_refused_where_it_lies_beside_every_other_problem(root: Path) -> None:
+    agent_file(
+        root,
+        "grounding_dir: docs\nextra_read_dirs: [more]\nport: x\n"
+        "allowed_tools: Read,Bash(python3 ${tools_dir}/hours.py:*),Bash(python3 ${tools_dir}/gone.py:*)\n",
+    )
+    (root / "more").mkdir()
+    (root / "more" / "secret.md").hardlink_to(root / "docs" / "fact.md")
+    (root / "docs" / "facts" / "passwd.md").symlink_to("/etc/passwd")
+    os.mkfifo(root / "docs" / "pipe.md")
+    (root / "docs" / "about.md").write_text("# About\n\nI am <Name of the persona>.\n")
+    tools = root / "instances" / "good" / "tools"
+    (tools / "other.py").symlink_to("/etc/passwd")
+    (tools / "gone.py").symlink_to("/etc/passwd")
+    file = "instances/good/agent.yaml"
+    assert [str(problem).partition(" (")[0] for problem in problems_of(root)] == [
+        f"{file}:3:7: port: must be a whole number, not 'x'",
+        f"{file}:4:16: allowed_tools: grants a script, but tools/gone.py is not a regular file",
+        "docs/about.md:3:6: still holds the template's <Name of the persona>",
+        "docs/fact.md: is a hard link, one of 2 names of its file",
+        "docs/facts/passwd.md: is a symbolic link",
+        "docs/pipe.md: is a FIFO",
+        "instances/good/tools/other.py: is a symbolic link",
+        "more/secret.md: is a hard link, one of 2 names of its file",
+    ]
+    agent_file(root, "grounding_dir: docs\nextra_read_dirs: [more]\n")
+    assert load_instance(root, "good", {}, check_sources=False).grounding.extra == (root / "more",)
+
+
+def test_a_file_that_no_pack_takes_is_no_file_to_tell_up_front(root: Path) -> None:
+    agent_file(root, "grounding_dir: docs\ninline_grounding: [.hidden.md, fact.md]\n")
+    (root / "docs" / ".hidden.md").write_text("A draft.\n")
+    (problem,) = problems_of(root)
+    assert str(problem) == (
+        "instances/good/agent.yaml:2:20: inline_grounding[0]: '.hidden.md' is no file in docs"
+        " (give the path of a document below grounding_dir)"
+    )
+
+
+def test_documents_past_the_bounds_of_a_pack_are_refused_without_a_second_complaint(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.agents.findings.Walk", functools.partial(Walk, max_bytes=5))
+    agent_file(root, "grounding_dir: docs\ninline_grounding: [zzz.md]\n")
+    (problem,) = problems_of(root)
+    assert str(problem) == "docs/fact.md: makes the pack larger than 5 bytes (give less)"
+
+
+def test_a_directory_in_a_message_is_named_from_the_root(root: Path) -> None:
+    agent_file(root, "grounding_dir: ${instance_dir}/grounding\n")
+    assert "'instances/good/grounding' does not exist" in str(problems_of(root)[0])
 
 
 def test_bytes_that_are_not_text_are_reported_with_their_place(root: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import runpy
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from runtime.agents.inline import inline_files
 from runtime.agents.instance import load_instance
+from runtime.agents.placeholders import PHRASES
+from runtime.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATE = ROOT / "instances" / "_template"
@@ -42,12 +45,12 @@ def opening_hours() -> SimpleNamespace:
 
 @pytest.mark.parametrize("name", ["_template", "ada"])
 def test_both_personas_load(name: str) -> None:
-    agent = load_instance(ROOT, name, {})
+    agent = load_instance(ROOT, name, {}, template=name == "_template")
     assert agent.grounding.directory == ROOT / "instances" / name / "grounding"
 
 
 def test_the_template_has_placeholders_in_every_identity_field() -> None:
-    agent = load_instance(ROOT, "_template", {})
+    agent = load_instance(ROOT, "_template", {}, template=True)
     assert agent.card.name.startswith("<")
     assert agent.card.description.startswith("<")
     assert agent.card.provider is not None
@@ -55,8 +58,44 @@ def test_the_template_has_placeholders_in_every_identity_field() -> None:
     assert "example.org" in agent.card.provider.url
 
 
+def test_every_placeholder_of_the_template_is_one_that_a_start_is_refused_over() -> None:
+    text = "".join(
+        re.sub(r"^# .*$", "", text, flags=re.MULTILINE) if path.suffix == ".yaml" else text
+        for path, text in texts(TEMPLATE).items()
+    )
+    assert set(re.findall(r"<[^<>]+>", text)) == set(PHRASES)
+
+
+def test_the_template_itself_is_refused_by_name_and_told_what_to_do() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_instance(ROOT, "_template", {}, check_sources=False)
+    assert str(caught.value) == (
+        "instances/_template: is what a persona is copied from, and is none itself"
+        " (cp -r instances/_template instances/NAME, fill it in, and set GATEHOUSE_AGENT=NAME)"
+    )
+
+
+def test_a_fresh_copy_of_the_template_is_refused_at_every_place_that_is_not_filled_in(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(TEMPLATE, tmp_path / "instances" / "mira")
+    for checked in (True, False):
+        with pytest.raises(ConfigError) as caught:
+            load_instance(tmp_path, "mira", {}, check_sources=checked, template=True)
+        problems = caught.value.problems
+        assert [problem.path for problem in problems if problem.path] == [
+            "name",
+            "description",
+            "provider.organization",
+        ]
+        files = {problem.file for problem in problems}
+        assert ("instances/mira/grounding/about.md" in files) == checked
+        assert {"instances/mira/agent.yaml", "instances/mira/system-prompt.md"} <= files
+        assert all(problem.line and problem.col and problem.mend for problem in problems)
+
+
 def test_the_template_grants_reading_only() -> None:
-    agent = load_instance(ROOT, "_template", {})
+    agent = load_instance(ROOT, "_template", {}, template=True)
     assert agent.tools.builtin == ("Read", "Glob", "Grep")
     assert agent.tools.granted == ()
 
@@ -72,7 +111,7 @@ def test_the_template_shows_every_setting() -> None:
 def test_the_templates_messages_are_the_defaults() -> None:
     from runtime.agents.definition import Messages
 
-    assert load_instance(ROOT, "_template", {}).messages == Messages()
+    assert load_instance(ROOT, "_template", {}, template=True).messages == Messages()
 
 
 @pytest.mark.parametrize("folder", [TEMPLATE, ADA], ids=["template", "ada"])

@@ -25,8 +25,9 @@ from runtime.modelproxy.door import Door
 from runtime.modelproxy.doors import Doors
 from runtime.modelproxy.grammar import Terms
 from runtime.modelproxy.key import Key
-from runtime.modelproxy.ledger import Ledger, Limits, Prices
+from runtime.modelproxy.ledger import Ledger, Limits
 from runtime.modelproxy.metrics import Metrics
+from runtime.modelproxy.prices import FREE, TABLE
 from runtime.modelproxy.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from runtime.modelproxy.backend import Backend
+    from runtime.modelproxy.prices import Prices
 
 NO_TLS = ssl.create_default_context()  # made once: loading the authorities takes longer than a test
 KEY = b"sk-ant-test-0000-planted"
+SONNET = "claude-sonnet-5-5"
 RECORDED = Path(__file__).parent / "recorded"
 
 
@@ -78,6 +81,7 @@ class Rig:
     doors: Doors
     books: Books
     ledger: Ledger
+    prices: Prices
     model: Any = None
     upstream_url: str = ""
     opened: list[str] = field(default_factory=list)
@@ -89,7 +93,8 @@ class Rig:
             "turn": turn,
             "agent": "ada",
             "context": "c1",
-            "terms": Terms("sonnet", "visitor-hmac", 4000),
+            "terms": Terms(SONNET, "visitor-hmac", 4000),
+            "prices": self.prices,
             "limits": Limits(8, 100_000, 4000),
             "body_bytes": 200_000,
             "deadline": time.time() + 60,
@@ -116,7 +121,7 @@ class Rig:
 
 def ask(text: str = "Hello", **changes: Any) -> dict[str, Any]:
     body = {
-        "model": "claude-sonnet-5-5",
+        "model": SONNET,
         "messages": [{"role": "user", "content": [{"type": "text", "text": text}]}],
         "max_tokens": 4000,
         "stream": True,
@@ -134,13 +139,13 @@ def folder() -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def rig_over(
-    backend: Backend, folder: Path, *, prices: Prices | None = None, daily: int = 5_000_000
+    backend: Backend, folder: Path, *, prices: Prices = TABLE[SONNET], daily: int = 5_000_000
 ) -> AsyncGenerator[Rig, None]:
-    ledger = Ledger(folder / "ledger.sqlite3", prices or Prices(), daily)
+    ledger = Ledger(folder / "ledger.sqlite3", daily)
     books = Books(ledger)
     doors = Doors(folder, backend, books, Metrics())
     try:
-        yield Rig(folder, doors, books, ledger)
+        yield Rig(folder, doors, books, ledger, prices)
     finally:
         await doors.close_all()
         books.close()
@@ -163,7 +168,7 @@ async def live(folder: Path) -> AsyncIterator[Rig]:
 @pytest.fixture
 async def demo(folder: Path) -> AsyncIterator[Rig]:
     """The proxy with the demo model."""
-    async with rig_over(Demo(), folder, prices=Prices(Prices().input * 0, Prices().output * 0)) as rig:
+    async with rig_over(Demo(), folder, prices=FREE) as rig:
         yield rig
 
 

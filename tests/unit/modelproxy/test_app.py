@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from typing import Any
 
 import anyio
 import httpx2
 import pytest
+
+from runtime.modelproxy.backend import Reply, UpstreamError
+from runtime.modelproxy.grammar import Terms
+from runtime.modelproxy.ledger import Limits, utc_day
+from runtime.modelproxy.messages_sse import sse
+from runtime.modelproxy.prices import TABLE
 
 PATHS = [
     ("GET", "/v1/messages"),
@@ -193,6 +200,85 @@ async def test_a_lasting_failure_is_tried_twice_and_costs_nothing(
     assert (usage.requests, usage.input_tokens, usage.output_tokens, usage.refused) == (1, 0, 0, 0)
 
 
+class Failing:
+    """A backend that fails as told, try by try, then passes on to another."""
+
+    demo = False
+
+    def __init__(self, failures: list[UpstreamError], then: Any) -> None:
+        self.failures = failures
+        self.then = then
+
+    @contextlib.asynccontextmanager
+    async def ask(self, request: Any) -> Any:
+        if self.failures:
+            raise self.failures.pop(0)
+        async with self.then.ask(request) as reply:
+            yield reply
+
+    def leaks(self, _data: bytes) -> bool:
+        return False
+
+
+class Answering:
+    """A backend whose every answer says that it cost five tokens in and seven out."""
+
+    @contextlib.asynccontextmanager
+    async def ask(self, _request: Any) -> Any:
+        usage = {"input_tokens": 5, "output_tokens": 7}
+
+        async def chunks() -> Any:
+            yield sse({"type": "message_start", "message": {"usage": usage}})
+            yield sse({"type": "message_delta", "usage": usage})
+            yield sse({"type": "message_stop"})
+
+        yield Reply(200, "text/event-stream", chunks())
+
+
+def lost() -> UpstreamError:
+    return UpstreamError("connection lost", sent=True, again=True)
+
+
+def not_sent() -> UpstreamError:
+    return UpstreamError("no connection", sent=False, again=True)
+
+
+@pytest.mark.control("MODEL-04")
+@pytest.mark.parametrize(
+    ("failures", "requests", "output_tokens"),
+    [
+        ([not_sent, not_sent], 1, 0),
+        ([lost, not_sent], 2, 4000),
+        ([not_sent, lost], 1, 4000),
+        ([lost, lost], 2, 8000),
+        ([not_sent], 1, 7),
+        ([lost], 2, 4007),
+    ],
+)
+async def test_each_try_that_the_upstream_may_have_taken_is_paid_for(
+    folder: Any, rigs: Any, asking: Any, failures: list[Any], requests: int, output_tokens: int
+) -> None:
+    backend = Failing([failure() for failure in failures], Answering())
+    async with rigs(backend, folder) as rig:
+        door = await rig.open()
+        answer = await rig.post(door, asking())
+        assert answer.status_code == (200 if len(failures) == 1 else 403)
+        spent = await rig.doors.close(door.turn)
+        (today,) = (await rig.books.days(utc_day(time.time()))).values()
+    assert (spent.requests, spent.output_tokens) == (requests, output_tokens)
+    assert today >= output_tokens * rig.prices.output
+    assert (today == 0) is (output_tokens == 0)
+
+
+@pytest.mark.control("MODEL-04")
+async def test_a_second_try_that_cannot_be_paid_is_not_made(folder: Any, rigs: Any, asking: Any) -> None:
+    backend = Failing([lost(), lost()], None)
+    async with rigs(backend, folder) as rig:
+        answer = await rig.post(await rig.open(limits=Limits(1, 100_000, 4000)), asking())
+    assert answer.status_code == 402
+    assert len(backend.failures) == 1
+
+
 @pytest.mark.control("MODEL-01")
 async def test_a_redirect_is_refused_and_not_followed(live: Any, asking: Any, script: Any) -> None:
     script({"status": 307, "headers": {"location": "/v1/messages?to=elsewhere"}})
@@ -237,6 +323,20 @@ async def test_a_reflected_key_in_a_whole_answer_is_403(
     answer = await live.post(door, asking(stream=False))
     assert answer.status_code == 403
     assert key not in answer.content
+
+
+@pytest.mark.control("MODEL-05")
+async def test_a_key_in_an_answer_without_a_single_escape_is_found(
+    live: Any, asking: Any, script: Any, key: bytes
+) -> None:
+    event = f'data: {{"type":"ping","x":"{key.decode()}"}}\n\n'
+    assert "\\" not in event
+    script({"raw": [event]})
+    streamed = await live.post(await live.open(), asking())
+    script({"text": key.decode()})
+    whole = await live.post(await live.open(), asking(stream=False))
+    assert (streamed.status_code, whole.status_code) == (403, 403)
+    assert key not in streamed.content + whole.content
 
 
 async def test_a_key_written_in_json_escapes_is_found(
@@ -304,6 +404,21 @@ async def test_a_cut_stream_keeps_its_reservation_and_is_cut_for_the_turn_too(
     assert usage.output_tokens == 4000
 
 
+@pytest.mark.control("MODEL-04")
+async def test_what_is_reserved_is_the_price_of_the_turn_s_own_model_as_if_all_of_it_went_into_the_cache(
+    live: Any, asking: Any, script: Any
+) -> None:
+    script({"text": "half an answer", "cut": True})
+    opus = TABLE["claude-opus-5-5"]
+    door = await live.open(terms=Terms("claude-opus-5-5", "v", 4000), prices=opus)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        await live.post(door, asking(model="claude-opus-5-5"))
+    (seen,) = live.model.requests
+    await live.doors.close(door.turn)
+    (today,) = (await live.books.days(utc_day(time.time()))).values()
+    assert today == 2 * (seen["bytes"] // 2) * opus.input + 4000 * opus.output
+
+
 async def test_a_client_that_leaves_ends_the_upstream_request_and_keeps_the_reservation(
     live: Any, asking: Any, script: Any
 ) -> None:
@@ -369,8 +484,6 @@ async def test_the_daily_budget_is_402_in_our_words(folder: Any, rigs: Any, aski
 async def test_a_spent_turn_is_refused_without_another_look_and_then_loses_its_door(
     live: Any, asking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from runtime.modelproxy.ledger import Limits
-
     door = await live.open(limits=Limits(1, 100_000, 4000))
     assert [(await live.post(door, asking())).status_code for _ in range(2)] == [200, 402]
     monkeypatch.setattr("runtime.modelproxy.app.check", None)
@@ -382,8 +495,6 @@ async def test_a_spent_turn_is_refused_without_another_look_and_then_loses_its_d
 
 
 async def test_a_large_body_is_checked_like_a_small_one(live: Any, asking: Any) -> None:
-    from runtime.modelproxy.ledger import Limits
-
     door = await live.open(limits=Limits(8, 1_000_000, 4000))
     assert (await live.post(door, asking("x" * 100_000))).status_code == 200
     assert (await live.post(door, asking("x" * 100_000, container="y"))).status_code == 403
@@ -431,6 +542,17 @@ async def test_counting_tokens_is_forwarded_free_of_charge_and_finite(live: Any,
     assert codes == [200] * 32 + [402]
     usage = await live.doors.close(door.turn)
     assert (usage.requests, usage.refused) == (0, 1)
+
+
+@pytest.mark.control("MODEL-03")
+async def test_a_count_goes_up_without_the_turn_s_metadata_and_as_a_whole(live: Any, asking: Any) -> None:
+    door = await live.open()
+    body = asking(metadata={"user_id": "device"}, stream=True)
+    answer = await live.post(door, body, "/v1/messages/count_tokens?beta=true")
+    assert answer.json()["input_tokens"] > 0
+    (seen,) = live.model.requests
+    assert seen["body"].keys() == {"model", "messages"}
+    assert dict(seen["headers"])["accept"] == "application/json"
 
 
 async def test_bearer_keys_are_sent_as_such(

@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import time
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 
 from runtime.modelproxy.control import control_app
+from runtime.modelproxy.door import DoorStopped
+from runtime.modelproxy.prices import TABLE, PriceList, Prices
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -31,7 +34,7 @@ def body(**changes: Any) -> dict[str, Any]:
 @pytest.fixture
 async def control(demo: Any) -> AsyncIterator[httpx2.AsyncClient]:
     (demo.root / TURN).mkdir()
-    transport = httpx2.ASGITransport(control_app(demo.doors, demo=True))
+    transport = httpx2.ASGITransport(control_app(demo.doors, PriceList({}, demo=True)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://control") as client:
         yield client
 
@@ -91,7 +94,8 @@ async def test_a_malformed_turn_is_400_and_opens_nothing(
     [
         b"",
         b"[]",
-        b"{" * 9000,
+        b'{"agent":' * 1800,
+        json.dumps(body()).encode().replace(b'"deadline": 1', b'"deadline": NaN, "deadline": 1'),
         b"\xff",
         json.dumps(body()).encode() + b" " * 17_000,
         json.dumps(body()).encode()[:-1] + b', "agent": "other"}',
@@ -113,3 +117,75 @@ async def test_a_turn_s_name_is_32_hex_digits(control: httpx2.AsyncClient, turn:
 async def test_a_turn_whose_folder_is_missing_is_503(control: httpx2.AsyncClient) -> None:
     answer = await control.put(f"/turns/{'e' * 32}", json=body())
     assert (answer.status_code, answer.json()["error"]) == (503, "no-folder")
+
+
+async def test_a_body_that_does_not_come_to_its_end_is_400(
+    demo: Any, control: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import anyio
+
+    monkeypatch.setattr("runtime.modelproxy.control.BODY_SECONDS", 0.02)
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"{"
+        await anyio.sleep_forever()
+
+    with anyio.fail_after(5):
+        answer = await control.put(f"/turns/{TURN}", content=endless())
+    assert (answer.status_code, answer.json()["error"]) == (400, "bad-request")
+    assert len(demo.doors) == 0
+
+
+@pytest.mark.control("MODEL-04")
+async def test_a_live_turn_whose_model_has_no_price_gets_no_door(
+    live: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (live.root / TURN).mkdir()
+    transport = httpx2.ASGITransport(control_app(live.doors, PriceList({})))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://control") as client:
+        answer = await client.put(f"/turns/{TURN}", json=body(model="claude-opus-9"))
+        assert (answer.status_code, answer.json()["error"]) == (422, "no-price")
+        assert "claude-opus-9" in answer.json()["detail"]
+    assert len(live.doors) == 0
+    assert not (live.root / TURN / "model.sock").exists()
+    said = capsys.readouterr()
+    assert "model_without_a_price" in said.out + said.err
+
+
+@pytest.mark.control("MODEL-04")
+@pytest.mark.parametrize(
+    ("model", "asked", "prices"),
+    [
+        ("sonnet", "claude-sonnet-5-5", TABLE["claude-sonnet-5-5"]),
+        ("opus", "claude-opus-5-5", TABLE["claude-opus-5-5"]),
+        ("haiku", "claude-haiku-5-5", Prices(Decimal(7), Decimal(8))),
+        ("claude-opus-5-5", "claude-opus-5-5", TABLE["claude-opus-5-5"]),
+        ("claude-opus-9", "claude-opus-9", Prices(Decimal(1), Decimal(2))),
+    ],
+)
+async def test_a_turn_reserves_and_settles_at_the_prices_of_its_own_model(
+    live: Any, asking: Any, script: Any, model: str, asked: str, prices: Prices
+) -> None:
+    script({"text": "x", "usage": {"input_tokens": 1000, "output_tokens": 100}})
+    own = {"claude-haiku-5-5": Prices(Decimal(7), Decimal(8))}
+    (live.root / TURN).mkdir()
+    control = control_app(live.doors, PriceList(own, Prices(Decimal(1), Decimal(2))))
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(control), base_url="http://x") as client:
+        assert (await client.put(f"/turns/{TURN}", json=body(model=model))).status_code == 201
+    transport = httpx2.AsyncHTTPTransport(uds=str(live.root / TURN / "model.sock"))
+    async with httpx2.AsyncClient(transport=transport) as turn:
+        answer = await turn.post("http://x/v1/messages", json=asking("Hello", model=asked))
+        assert answer.status_code == 200
+    (spent,) = (await live.books.days(time.strftime("%Y-%m-%d", time.gmtime()))).values()
+    assert spent == 1000 * prices.input + 100 * prices.output
+
+
+async def test_a_turn_that_is_closed_while_its_door_opens_is_409(
+    demo: Any, control: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(_door: Any) -> None:
+        raise DoorStopped
+
+    monkeypatch.setattr(demo.doors, "open", stopped)
+    answer = await control.put(f"/turns/{TURN}", json=body())
+    assert (answer.status_code, answer.json()["error"]) == (409, "closed-turn")

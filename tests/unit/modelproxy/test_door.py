@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import socket
 import stat
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from runtime.modelproxy import door as door_module
+from runtime.modelproxy.door import DoorStopped
 from runtime.modelproxy.doors import DoorExists, TooManyDoors, remove_stale
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POST = b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
 
@@ -70,18 +70,21 @@ async def test_a_connection_that_says_nothing_is_cut(demo: Any, monkeypatch: pyt
 
 
 async def test_a_second_head_on_the_same_connection_has_the_same_deadline(
-    demo: Any, monkeypatch: pytest.MonkeyPatch
+    demo: Any, asking: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     door = await demo.open()
+    body = json.dumps(asking(stream=False)).encode()
     async with await anyio.connect_unix(str(demo.socket(door))) as stream:
-        await stream.send(b"GET /v1/messages HTTP/1.1\r\nhost: a\r\n\r\n")
-        assert (await stream.receive()).startswith(b"HTTP/1.1 403")
+        await stream.send(POST + f"content-length: {len(body)}\r\n\r\n".encode() + body)
+        received = b""
+        with anyio.fail_after(5):
+            while b'"usage"' not in received:
+                received += await stream.receive()
+        assert received.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" not in received
         monkeypatch.setattr(door_module, "HEAD_SECONDS", 0.05)
-        await closed(stream)
-    async with await anyio.connect_unix(str(demo.socket(door))) as stream:
-        await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n")
-        await stream.receive()
-        await closed(stream)
+        await stream.send(b"POST /v1/messages HTTP/1.1\r\nhost: ")
+        assert await closed(stream) == b""
 
 
 async def test_an_idle_connection_is_closed_after_its_answer(
@@ -191,6 +194,46 @@ async def test_a_turn_without_a_folder_leaves_nothing_behind(demo: Any) -> None:
     door.turn = "f" * 32
     with pytest.raises(OSError, match="No such file"):
         await demo.doors.open(door)
+    assert len(demo.doors) == 1
+
+
+def bound_below(folder: Path) -> bool:
+    """Whether a socket that was bound in `folder` still exists, unlinked or not."""
+    return str(folder) in Path("/proc/net/unix").read_text()
+
+
+async def opening(demo: Any) -> tuple[str, asyncio.Task[None]]:
+    """Begin to open a door, and come back while its server is not yet known to be up."""
+    first = await demo.open()
+    turn = "e" * 32
+    (demo.root / turn).mkdir()
+    task = asyncio.create_task(demo.doors.open(dataclasses.replace(first, turn=turn, server=None)))
+    with anyio.fail_after(5):
+        while len(demo.doors) < 2:
+            await anyio.lowlevel.checkpoint()
+    assert not task.done()
+    return turn, task
+
+
+@pytest.mark.control("DOOR-02")
+async def test_a_door_that_is_closed_while_it_opens_leaves_nothing_listening(demo: Any) -> None:
+    turn, task = await opening(demo)
+    assert await demo.doors.close(turn) is not None
+    with pytest.raises(DoorStopped):
+        await task
+    assert not bound_below(demo.root / turn)
+    assert not (demo.root / turn / "model.sock").exists()
+    assert await demo.doors.close(turn) is None
+
+
+@pytest.mark.control("DOOR-02")
+async def test_an_opening_that_is_given_up_leaves_nothing_listening(demo: Any) -> None:
+    turn, task = await opening(demo)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not bound_below(demo.root / turn)
+    assert not (demo.root / turn / "model.sock").exists()
     assert len(demo.doors) == 1
 
 

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.modelproxy.grammar import ALIASES, Terms, check
+from runtime.modelproxy.grammar import IMAGE_TOKENS, Terms, check
+from runtime.modelproxy.prices import exact
 from runtime.modelproxy.upstream import BETAS, known_betas
 
 pytestmark = pytest.mark.control("MODEL-03")
 
-TERMS = Terms("sonnet", "visitor-hmac", 4000)
+TERMS = Terms("claude-sonnet-5-5", "visitor-hmac", 4000)
 BASE: dict[str, Any] = {
     "model": "claude-sonnet-5-5",
     "messages": [{"role": "user", "content": "hi"}],
@@ -50,7 +51,7 @@ def test_every_recorded_request_of_the_pinned_cli_passes(recordings: dict[str, A
     for stem, request in recordings.items():
         model = request["body"]["model"]
         counting = stem.endswith("-count-tokens")
-        terms = Terms(names.get(model, model), "visitor-hmac", 4000)
+        terms = Terms(exact(names.get(model, model)), "visitor-hmac", 4000)
         checked = check(json.dumps(request["body"]).encode(), terms, counting=counting)
         assert checked.decision.allow, (stem, checked.decision)
 
@@ -119,6 +120,9 @@ def test_what_is_no_plain_json_object_is_refused(raw: bytes) -> None:
         {"thinking": {"type": "enabled", "budget_tokens": 100_000}},
         {"thinking": {"type": "enabled", "budget_tokens": "many"}},
         {"model": "claude-opus-5-5"},
+        {"model": "claude-sonnet-5-5-20261001"},
+        {"model": "claude-sonnet-4-5"},
+        {"model": "claude-sonnet-5-5[1m]"},
         {"model": "claude-sonnet-5-5\n"},
         {"model": "claude-sonnet-5-5/../x"},
         {"model": "Claude-Sonnet-5-5"},
@@ -182,7 +186,24 @@ def test_an_id_that_is_no_alias_stands_for_itself_alone() -> None:
     exact = Terms("claude-sonnet-4-5", "v", 4000)
     assert verdict(exact, model="claude-sonnet-4-5") == "allowed"
     assert verdict(exact, model="claude-sonnet-4-5-20250929") == "another model"
-    assert set(ALIASES) == {"sonnet", "haiku", "opus"}
+
+
+def test_a_count_carries_neither_the_device_nor_what_only_an_answer_needs() -> None:
+    body = {**BASE, "metadata": {"user_id": "device"}, "stream": True, "max_tokens": 10**9}
+    checked = check(json.dumps(body).encode(), TERMS, counting=True)
+    assert checked.decision.allow
+    assert json.loads(checked.body) == {"model": BASE["model"], "messages": BASE["messages"]}
+    assert (checked.stream, checked.max_tokens) == (False, 0)
+
+
+def test_the_worst_case_is_half_a_token_a_byte_and_a_fixed_weight_for_each_picture() -> None:
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+    paper = {**picture, "type": "document"}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": [picture]}
+    for content, media in (("hi", 0), ([picture], 1), ([picture, paper, result], 3)):
+        raw = json.dumps({**BASE, "messages": [{"role": "user", "content": content}]}).encode()
+        checked = check(raw, TERMS)
+        assert checked.worst_input_tokens == len(checked.body) // 2 + media * IMAGE_TOKENS
 
 
 @given(st.binary(max_size=200))
@@ -197,9 +218,10 @@ def test_json_never_raises_and_what_passes_is_bounded(changes: dict[str, Any], c
     assert checked == check(raw, TERMS, counting=counting)
     if checked.decision.allow:
         sent = json.loads(checked.body)
-        assert sent["model"].startswith("claude-sonnet-")
+        assert sent["model"] == "claude-sonnet-5-5"
         assert counting or 1 <= sent["max_tokens"] <= 4000
         assert counting or sent["metadata"] == {"user_id": "visitor-hmac"}
+        assert not counting or not {"metadata", "stream", "max_tokens"} & sent.keys()
 
 
 @given(st.integers(min_value=1, max_value=3000))

@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
+import structlog.testing
 
 from runtime.errors import SecretError
 from runtime.modelproxy.key import Key, read_key
@@ -64,6 +65,17 @@ def test_a_missing_file_a_folder_a_fifo_and_a_device_are_exit_7(tmp_path: Path) 
     for path in (tmp_path / "none", tmp_path, tmp_path / "fifo", tmp_path / "loop", Path("/dev/zero")):
         with pytest.raises(SecretError):
             read_key(path)
+
+
+@pytest.mark.parametrize(("mode", "told"), [(0o400, False), (0o600, False), (0o640, True), (0o604, True)])
+def test_a_key_that_others_may_read_is_used_with_a_warning(tmp_path: Path, mode: int, told: bool) -> None:
+    path = tmp_path / "key"
+    path.write_text(VALUE)
+    path.chmod(mode)
+    with structlog.testing.capture_logs() as lines:
+        assert read_key(path) is not None
+    assert [line["event"] for line in lines] == ["key_file_exposed"] * told
+    assert VALUE not in str(lines)
 
 
 def test_a_key_shows_itself_in_no_form() -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
 from runtime import layout
 from runtime.errors import ConfigError
-from runtime.modelproxy.settings import Settings, read_settings
+from runtime.modelproxy.prices import Prices
+from runtime.modelproxy.settings import Settings, read_settings, settings_page
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "modelproxy-settings.md"
 
 
 def test_the_defaults_are_finite_and_where_the_layout_says() -> None:
@@ -36,6 +40,22 @@ def test_the_defaults_are_finite_and_where_the_layout_says() -> None:
         ("MODEL_DAILY_USD", "nan"),
         ("MODEL_DAILY_USD", "Infinity"),
         ("MODEL_PRICE_INPUT_USD_PER_MTOK", "free"),
+        ("MODEL_PRICE_INPUT_USD_PER_MTOK", "0"),
+        ("MODEL_PRICE_INPUT_USD_PER_MTOK", "3"),
+        ("MODEL_PRICE_OUTPUT_USD_PER_MTOK", "15"),
+        ("MODEL_PRICES", "secret-word"),
+        ("MODEL_PRICES", "secret-word=1"),
+        ("MODEL_PRICES", "secret-word=0/1"),
+        ("MODEL_PRICES", "secret-word=1/0"),
+        ("MODEL_PRICES", "secret-word=-1/1"),
+        ("MODEL_PRICES", "secret-word=1/NaN"),
+        ("MODEL_PRICES", "secret-word=1/Infinity"),
+        ("MODEL_PRICES", "secret-word=1/1e9"),
+        ("MODEL_PRICES", "secret-word=1/2/3"),
+        ("MODEL_PRICES", "secret-word=1/2,"),
+        ("MODEL_PRICES", "secret-word=1/2,secret-word=1/2"),
+        ("MODEL_PRICES", "opus=1/2"),
+        ("MODEL_PRICES", "secret word=1/2"),
     ],
 )
 def test_a_wrong_setting_is_named_without_its_value(name: str, value: str) -> None:
@@ -59,3 +79,20 @@ def test_clear_text_is_known_and_a_path_is_kept() -> None:
 
 def test_every_setting_says_what_it_is_for() -> None:
     assert all(field.description and field.alias for field in Settings.model_fields.values())
+
+
+def test_prices_are_taken_by_exact_id_then_from_the_table_then_from_the_fallback() -> None:
+    dollars = {"MODEL_PRICES": "claude-opus-5-5=5/25, local/model:1@x=0.25/0.5"}
+    own = read_settings(dollars).price_list(demo=False)
+    assert own.of("claude-opus-5-5") == Prices(Decimal(5), Decimal(25))
+    assert own.of("local/model:1@x") == Prices(Decimal("0.25"), Decimal("0.5"))
+    assert own.of("claude-sonnet-5-5") == Prices(Decimal(2), Decimal(10))
+    assert own.of("claude-opus-9") is None
+    pair = {"MODEL_PRICE_INPUT_USD_PER_MTOK": "9", "MODEL_PRICE_OUTPUT_USD_PER_MTOK": "10"}
+    both = read_settings({**dollars, **pair}).price_list(demo=False)
+    assert both.of("claude-opus-9") == Prices(Decimal(9), Decimal(10))
+    assert both.of("claude-sonnet-5-5") == Prices(Decimal(2), Decimal(10))
+
+
+def test_the_page_is_the_table() -> None:
+    assert PAGE.read_text() == settings_page()

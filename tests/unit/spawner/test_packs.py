@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from runtime.agents import documents
 from runtime.errors import ConfigError
 from runtime.spawner import collect
 from runtime.spawner.packs import build_pack, owner_id, pack_digest, prune
@@ -204,7 +205,7 @@ def test_too_many_entries_too_many_bytes_and_too_deep_a_tree_are_refused(
     large.copy(grounding(agent), tmp_path / "large", "grounding")
     assert "larger than 20 bytes" in str(large.problems[0])
     deep = grounding(agent)
-    for _ in range(collect.MAX_DEPTH + 1):
+    for _ in range(documents.MAX_DEPTH + 1):
         deep /= "d"
     deep.mkdir(parents=True)
     nested = collect.Collector()
@@ -220,6 +221,18 @@ def test_all_refusals_come_together_and_a_missing_directory_is_one(
     text = refusal(dataclasses.replace(agent, grounding=missing), packs)
     assert "is a symbolic link" in text
     assert "nowhere: cannot be opened" in text
+
+
+def test_a_refusal_below_the_root_is_named_as_the_owner_sees_it(
+    agent: AgentDefinition, packs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.spawner.packs.layout.ROOT", grounding(agent).parents[1])
+    (grounding(agent) / "passwd.md").symlink_to("/etc/passwd")
+    (agent.tools_dir / "opening_hours.py").unlink()
+    assert refusal(agent, packs).splitlines() == [
+        "sources/grounding/passwd.md: is a symbolic link (replace it with a copy of the file that it means)",
+        "sources/tools/opening_hours.py: is granted but not there (add it)",
+    ]
 
 
 def test_a_granted_script_that_is_missing_is_refused(agent: AgentDefinition, packs: Path) -> None:
