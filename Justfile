@@ -15,7 +15,7 @@ ci: lint types pytest
 lint:
     ruff check {{python_files}}
     ruff format --check {{python_files}}
-    shellcheck --shell sh gatehouse compose/host/*.sh compose/*.sh sandbox/*.sh
+    shellcheck --shell sh gatehouse compose/host/*.sh compose/*.sh sandbox/*.sh tests/*.sh
 
 # Static types, strict
 types:
@@ -33,6 +33,10 @@ pytest *arguments:
 # Tests that need no engine
 unit *arguments:
     pytest -m "not engine" {{arguments}}
+
+# The unit tests under Python 3.13, as the images have it (about two minutes; needs engine and package index)
+py313 *arguments:
+    sh tests/python313.sh {{arguments}}
 
 # Tests that need the engine and the images
 engine *arguments:

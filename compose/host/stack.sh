@@ -203,7 +203,8 @@ stack_broken() {
   [ "$stack_code" != 0 ] || stack_code=$(docker events --since 10m --until $(($(date +%s) + 1)) --filter "container=$stack_id" \
     --filter event=die --format '{{.Actor.Attributes.exitCode}}' | tail -n 1)
   docker logs --tail 60 "$stack_id" >"$GATEHOUSE_STATE/$stack_service.log" 2>&1 || :
-  stack_last=$(last_line "$GATEHOUSE_STATE/$stack_service.log")
+  # A service's own sentence begins as ours do, or is a line of JSON.
+  stack_last=$(last_line "$GATEHOUSE_STATE/$stack_service.log" | sed 's/^gatehouse: [a-z-]*: //')
   stack_why=$(stack_field reason)
   stack_mend=$(stack_field mend)
   stack_why="$stack_service: ${stack_why:-$stack_last}"

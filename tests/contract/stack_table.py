@@ -7,29 +7,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from runtime.agents.fields import OVERRIDES
+from runtime.modelproxy.settings import Settings as ModelSettings
+from runtime.spawner.settings import TABLE as SPAWNER_TABLE
+
 MIB = 1024 * 1024
 SOCKETS = "/run/gatehouse/"
 TMPFS = {"/tmp": "size=16m,mode=1777,noexec,nosuid,nodev"}
-AGENT_SETTINGS = frozenset(
-    {
-        "GATEHOUSE_AGENT",
-        "PUBLIC_AGENT_URL",
-        "AGENT_HOST",
-        "AGENT_PORT",
-        "CLAUDE_MODEL",
-        "GROUNDING_DIR",
-        "CLAUDE_BINARY",
-        "ENVIRONMENT",
-        "CORS_ALLOWED_ORIGINS",
-    }
+# What an operator can set is what the services say in their tables of settings. Nothing is left out but the
+# places that the deployment itself decides.
+AGENT_SETTINGS = frozenset({"GATEHOUSE_AGENT", "ENVIRONMENT", *OVERRIDES})
+SPAWNER_PLACES = frozenset({"DOCKER_SOCKET_PATH", "PACKS_VOLUME", "DOORS_VOLUME"})
+SPAWNER_SETTINGS = AGENT_SETTINGS | {one.name for one in SPAWNER_TABLE} - SPAWNER_PLACES
+MODEL_PLACES = frozenset(
+    {"MODEL_API_KEY_FILE", "MODEL_STATE_DIR", "MODEL_CONTROL_SOCKET", "MODEL_DOORS_DIR", "MODEL_OPS_DIR"}
 )
-MODEL_SETTINGS = frozenset(
-    {
-        "MODEL",
-        "MODEL_UPSTREAM_URL",
-        "MODEL_AUTH_HEADER",
-        "MODEL_DAILY_USD",
-    }
+PROXY_SETTINGS = frozenset({"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"})  # for MODEL_PROXY_FROM_ENVIRONMENT
+MODEL_SETTINGS = (
+    PROXY_SETTINGS | {str(one.alias) for one in ModelSettings.model_fields.values()} - MODEL_PLACES
 )
 IMAGE_SETTINGS = frozenset(
     {
@@ -65,6 +60,8 @@ class Row:
     ports: tuple[str, ...] = ()
     settings: frozenset[str] = IMAGE_SETTINGS
     restart: str = "unless-stopped"
+    stop_seconds: int | None = None
+    resolvers: tuple[str, ...] = ()
     holds_engine: bool = False
 
 
@@ -82,16 +79,24 @@ TABLE = {
         user="10205:10101",
         networks=frozenset({"edge"}),
         memory_bytes=64 * MIB,
-        volumes={"front": SOCKETS + "front"},
+        volumes={"front-local": SOCKETS + "front-local"},
         ports=("127.0.0.1:PORT->8011/tcp",),
+        stop_seconds=30,
+        resolvers=("127.0.0.1",),
     ),
     "front": Row(
         user="10201:10101",
         networks=frozenset(),
         memory_bytes=384 * MIB,
-        volumes={"front": SOCKETS + "front", "spawn": SOCKETS + "spawn", "ops": SOCKETS + "ops"},
+        volumes={
+            "front-local": SOCKETS + "front-local",
+            "front-tunnel": SOCKETS + "front-tunnel",
+            "spawn": SOCKETS + "spawn",
+            "ops-front": SOCKETS + "ops",
+        },
         binds=INSTANCES,
         settings=IMAGE_SETTINGS | AGENT_SETTINGS,
+        stop_seconds=30,
     ),
     "spawner": Row(
         user="0:0",
@@ -102,11 +107,12 @@ TABLE = {
             "spawn": SOCKETS + "spawn",
             "ctl-model": SOCKETS + "ctl-model",
             "doors": SOCKETS + "doors",
-            "ops": SOCKETS + "ops",
+            "ops-spawner": SOCKETS + "ops",
             "packs": "/var/lib/gatehouse/packs",
         },
         binds={**INSTANCES, "/var/run/docker.sock": ("/var/run/docker.sock", True)},
-        settings=IMAGE_SETTINGS | AGENT_SETTINGS,
+        settings=IMAGE_SETTINGS | SPAWNER_SETTINGS,
+        stop_seconds=30,
         holds_engine=True,
     ),
     "modelproxy": Row(
@@ -116,20 +122,27 @@ TABLE = {
         volumes={
             "ctl-model": SOCKETS + "ctl-model",
             "doors": SOCKETS + "doors",
-            "ops": SOCKETS + "ops",
+            "ops-modelproxy": SOCKETS + "ops",
             "state-model": "/var/lib/gatehouse/state",
         },
-        binds={"/run/secrets/model_api_key": ("/dev/null", False)},
+        binds={
+            "/run/secrets/model_api_key": ("/dev/null", False),
+            "/run/secrets/model_ca": ("/dev/null", False),
+        },
         settings=IMAGE_SETTINGS | MODEL_SETTINGS,
     ),
 }
 
 # Folders of sockets: who may list them, and who may replace what is in them.
+SOCKET_FOLDER = "size=1m,mode=2770,uid=0,gid=10101"
 VOLUME_OPTIONS = {
-    "front": "size=1m,mode=2770,uid=0,gid=10101",
-    "spawn": "size=1m,mode=2770,uid=0,gid=10101",
-    "ctl-model": "size=1m,mode=2770,uid=0,gid=10101",
-    "ops": "size=1m,mode=3770,uid=0,gid=10101",
+    "front-local": SOCKET_FOLDER,
+    "front-tunnel": SOCKET_FOLDER,
+    "spawn": SOCKET_FOLDER,
+    "ctl-model": SOCKET_FOLDER,
+    "ops-front": SOCKET_FOLDER,
+    "ops-spawner": SOCKET_FOLDER,
+    "ops-modelproxy": SOCKET_FOLDER,
     "doors": "size=1m,mode=1771,uid=0,gid=10101",
     "packs": None,
     "state-model": None,
@@ -141,6 +154,6 @@ SERVES = SHARED | {"health", "log", "ops", "serving"}
 PROGRAMS = {
     "ingress": SHARED | {"ingress"},
     "front": SERVES | {"server", "agents", "turn", "front"},
-    "spawner": SERVES | {"agents", "turn", "spawner"},
-    "modelproxy": SERVES | {"modelproxy"},
+    "spawner": SERVES | {"strict_json", "bodies", "agents", "turn", "spawner"},
+    "modelproxy": SERVES | {"strict_json", "bodies", "turn", "modelproxy"},
 }

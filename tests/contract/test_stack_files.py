@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -13,21 +14,28 @@ from typing import Any
 import pytest
 
 from runtime import layout
-from tests.contract.stack_table import AGENT_SETTINGS, MODEL_SETTINGS, TABLE, VOLUME_OPTIONS
+from tests.contract.stack_table import (
+    AGENT_SETTINGS,
+    MODEL_SETTINGS,
+    PROGRAMS,
+    PROXY_SETTINGS,
+    SPAWNER_SETTINGS,
+    TABLE,
+    VOLUME_OPTIONS,
+)
 
 REPO = Path(__file__).resolve().parents[2]
 LOCK_LINE = re.compile(r"^(?:[a-z0-9._-]+==\S+(?: ; .*)? \\|    --hash=sha256:[0-9a-f]{64}(?: \\)?|    #.*)$")
 
 
-@pytest.fixture(scope="module")
-def config() -> dict[str, Any]:
-    """The stack as compose reads it, with every profile and no setting."""
+def read(settings: dict[str, str]) -> dict[str, Any]:
+    """Return the stack as compose reads it, with every profile and these settings alone."""
     assert shutil.which("docker"), "the docker client with its compose plugin reads the files"
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     done = subprocess.run(
         ["docker", "compose", "--env-file", "/dev/null", "--profile", "*", "config", "--format", "json"],
         cwd=REPO,
-        env=kept,
+        env={**kept, **settings},
         capture_output=True,
         text=True,
         timeout=60,
@@ -35,6 +43,12 @@ def config() -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def config() -> dict[str, Any]:
+    """The stack without a setting."""
+    return read({})
 
 
 def targets(config: dict[str, Any], service: str) -> dict[str, str]:
@@ -98,7 +112,7 @@ def test_a_service_finds_its_places(config: dict[str, Any], service: str, place:
 
 def test_the_key_is_where_the_model_proxy_looks_and_nobody_else_gets_it(config: dict[str, Any]) -> None:
     holders = {name: one["secrets"] for name, one in config["services"].items() if one.get("secrets")}
-    assert [secret["source"] for secret in holders["modelproxy"]] == ["model_api_key"]
+    assert [secret["source"] for secret in holders["modelproxy"]] == ["model_api_key", "model_ca"]
     assert Path("/run/secrets/model_api_key") == layout.MODEL_KEY_FILE
     assert set(holders) == {"modelproxy", "tunnel"}
     assert config["secrets"]["model_api_key"]["file"] == "/dev/null"
@@ -115,7 +129,7 @@ def test_the_socket_volumes_are_in_memory_and_belong_to_the_group(config: dict[s
 
 def test_the_tunnel_reaches_the_fronts_socket_and_nothing_else_of_the_stack(config: dict[str, Any]) -> None:
     tunnel = config["services"]["tunnel"]
-    assert targets(config, "tunnel") == {"/run/gatehouse/front": "front"}
+    assert targets(config, "tunnel") == {str(layout.FRONT_TUNNEL_SOCKET.parent): "front-tunnel"}
     assert list(tunnel["networks"]) == ["tunnel"]
     assert tunnel["profiles"] == ["tunnel"]
     assert [name for name, one in config["services"].items() if "tunnel" in (one.get("networks") or {})] == [
@@ -138,16 +152,142 @@ def test_every_service_is_hardened_by_the_same_anchor(config: dict[str, Any]) ->
 
 def test_front_and_spawner_get_the_same_overrides(config: dict[str, Any]) -> None:
     front, spawner = (config["services"][name]["environment"] for name in ("front", "spawner"))
-    assert front == spawner
-    assert set(front) == AGENT_SETTINGS
-    assert {name for name, value in front.items() if value is not None} == {"GATEHOUSE_AGENT"}
-    assert set(config["services"]["modelproxy"]["environment"]) == MODEL_SETTINGS
+    assert {name: value for name, value in spawner.items() if name in AGENT_SETTINGS} == front
+
+
+@pytest.mark.parametrize(
+    ("service", "settings"),
+    [("front", AGENT_SETTINGS), ("spawner", SPAWNER_SETTINGS), ("modelproxy", MODEL_SETTINGS)],
+)
+def test_every_setting_of_a_service_can_be_set_and_is_passed_only_when_it_is(
+    config: dict[str, Any], service: str, settings: frozenset[str]
+) -> None:
+    environment = config["services"][service]["environment"]
+    assert set(environment) == settings
+    given = {name: value for name, value in environment.items() if value}
+    assert given == ({} if service == "modelproxy" else {"GATEHOUSE_AGENT": "ada"})
+
+
+def test_a_setting_arrives_as_it_was_given() -> None:
+    values = {name: f"{name.lower()}-value" for name in AGENT_SETTINGS | SPAWNER_SETTINGS | MODEL_SETTINGS}
+    values["AGENT_PORT"] = "8123"
+    found = read(values)["services"]
+    for service, settings in (("front", AGENT_SETTINGS), ("spawner", SPAWNER_SETTINGS)):
+        assert found[service]["environment"] == {name: values[name] for name in settings}
+    inside = {**{name: values[name] for name in MODEL_SETTINGS}, "MODEL_CA_FILE": "/run/secrets/model_ca"}
+    assert found["modelproxy"]["environment"] == inside
+
+
+def test_the_hosts_proxy_is_passed_on_only_when_it_is_to_be_obeyed() -> None:
+    given = {"HTTPS_PROXY": "http://user:made-up@proxy.example:3128", "no_proxy": "internal.example"}
+    silent = read(given)["services"]["modelproxy"]["environment"]
+    assert not any(silent[name] for name in PROXY_SETTINGS)
+    asked = read({**given, "MODEL_PROXY_FROM_ENVIRONMENT": "true"})["services"]["modelproxy"]["environment"]
+    assert asked["HTTPS_PROXY"] == given["HTTPS_PROXY"]
+    assert asked["NO_PROXY"] == "internal.example"
+
+
+def test_certificates_of_the_hosts_reach_the_model_proxy_as_a_file_and_nobody_else(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    found = read({"MODEL_CA_FILE": str(file)})
+    assert found["secrets"]["model_ca"]["file"] == str(file)
+    holders = [
+        name
+        for name, one in found["services"].items()
+        if any(secret["source"] == "model_ca" for secret in one.get("secrets", ()))
+    ]
+    assert holders == ["modelproxy"]
+    assert found["services"]["modelproxy"]["labels"]["gatehouse.ca-file"] == str(file)
+
+
+@pytest.mark.control("ADDR-01")
+def test_nobody_but_front_and_tunnel_reaches_the_socket_whose_addresses_are_believed(
+    config: dict[str, Any],
+) -> None:
+    holders = {
+        name
+        for name, one in config["services"].items()
+        for mount in one.get("volumes", ())
+        if mount["source"] == "front-tunnel" or Path(mount["target"]) == layout.FRONT_TUNNEL_SOCKET.parent
+    }
+    assert holders == {"front", "tunnel"}
+    assert layout.FRONT_TUNNEL_SOCKET.parent != layout.FRONT_LOCAL_SOCKET.parent
+
+
+def test_a_service_sees_no_ops_socket_but_its_own(config: dict[str, Any]) -> None:
+    found = {
+        name: targets(config, name).get(str(layout.OPS))
+        for name, one in config["services"].items()
+        if one.get("volumes")
+    }
+    assert {name: volume for name, volume in found.items() if volume} == {
+        name: f"ops-{name}" for name in ("front", "spawner", "modelproxy")
+    }
+
+
+def test_who_answers_visitors_has_the_time_to_finish(config: dict[str, Any]) -> None:
+    for name, row in TABLE.items():
+        grace = config["services"][name].get("stop_grace_period")
+        assert grace == (f"{row.stop_seconds}s" if row.stop_seconds else None), name
 
 
 def test_the_tmpfs_of_no_service_can_run_a_program(config: dict[str, Any]) -> None:
     assert all(
         "noexec,nosuid,nodev" in tmpfs for one in config["services"].values() for tmpfs in one["tmpfs"]
     )
+
+
+def imported(path: Path) -> set[str]:
+    """Return the top-level names below `runtime` that a file imports when it runs."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(path.read_text())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = (
+                [f"runtime.{one.name}" for one in node.names] if node.module == "runtime" else [node.module]
+            )
+            found.update(name.split(".")[1] for name in names if name.startswith("runtime."))
+        waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def needed(entry: str) -> set[str]:
+    """Return the modules and packages below `runtime` that `python -m runtime.ENTRY` can come to load."""
+    found: set[str] = set()
+    waiting = {entry}
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        place = REPO / "runtime" / name
+        files = list(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+        waiting |= set().union(*map(imported, files)) - found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("service", "entries"),
+    [
+        ("ingress", {"ingress"}),
+        ("front", {"server", "health"}),
+        ("spawner", {"spawner", "health"}),
+        ("modelproxy", {"modelproxy", "health"}),
+    ],
+)
+def test_an_image_gets_what_its_service_imports_and_nothing_else(service: str, entries: set[str]) -> None:
+    wanted = set().union(*map(needed, entries))
+    assert PROGRAMS[service] - {"__init__"} == wanted
+    dockerfile = (REPO / "compose" / "Dockerfile").read_text().replace("\\\n", " ")
+    stage = dockerfile.split(f"\nFROM python AS {service}\n")[1].split("\nFROM ")[0]
+    copied = {
+        word.split("/")[1].removesuffix(".py")
+        for line in stage.splitlines()
+        if line.startswith("COPY runtime/")
+        for word in line.split()[1:-1]
+    }
+    assert copied == PROGRAMS[service]
 
 
 def test_no_dockerfile_needs_a_registry_for_its_syntax() -> None:

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from tests.contract.stack_table import TABLE, TMPFS, VOLUME_OPTIONS, Row
-from tests.harness.stack import docker, message
+from tests.harness.stack import docker, eventually, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Plain:
 
 
 def compose(project: str, port: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    settings = {*KEPT_OUT, *TABLE["front"].settings, *TABLE["modelproxy"].settings} - {"PATH"}
+    settings = {*KEPT_OUT, *(name for row in TABLE.values() for name in row.settings)} - {"PATH", "HOME"}
     kept = {
         name: value for name, value in os.environ.items() if name not in settings and "KEY_FILE" not in name
     }
@@ -103,6 +103,7 @@ def test_a_service_has_the_networks_of_the_table(plain: Plain, found: dict[str, 
     assert (found["HostConfig"]["NetworkMode"] == "none") is (not row.networks)
     assert not found["HostConfig"]["ExtraHosts"]
     assert not found["HostConfig"]["Links"]
+    assert tuple(found["HostConfig"]["Dns"] or ()) == row.resolvers
 
 
 @pytest.mark.control("STACK-01")
@@ -147,6 +148,7 @@ def test_a_service_has_the_limits_of_the_table(found: dict[str, Any], row: Row) 
     assert host["MemorySwap"] == row.memory_bytes
     assert host["RestartPolicy"]["Name"] == row.restart
     assert not host["OomKillDisable"]
+    assert found["Config"].get("StopTimeout") == row.stop_seconds
 
 
 @pytest.mark.control("STACK-01")
@@ -207,8 +209,87 @@ def test_the_volumes_are_those_of_the_table_with_its_modes(plain: Plain) -> None
     assert options == VOLUME_OPTIONS
 
 
+LISTENER = """
+import socket
+with socket.create_server(("0.0.0.0", 9000)) as server:
+    print("listening", flush=True)
+    while True:
+        server.accept()[0].close()
+"""
+CONNECT = """
+import errno, socket, sys
+try:
+    socket.create_connection((sys.argv[1], 9000), timeout=3).close()
+    print("connected")
+except OSError as error:
+    print(errno.errorcode.get(error.errno, type(error).__name__))
+"""
+
+
+@pytest.fixture(scope="module")
+def elsewhere(plain: Plain) -> Iterator[tuple[str, str]]:
+    """A listener on a network of the tests' own, beside the stack's; yields network and address."""
+    network, listener = f"{plain.project}-elsewhere", f"{plain.project}-listener"
+    docker("network", "create", network)
+    try:
+        run = ("run", "--rm", "--detach", "--name", listener, "--network", network, "--entrypoint", "python")
+        docker(*run, "gatehouse-ingress:dev", "-uc", LISTENER)
+        eventually(lambda: "listening" in docker("logs", listener), what="the listener")
+        found = json.loads(docker("inspect", listener))[0]
+        yield network, found["NetworkSettings"]["Networks"][network]["IPAddress"]
+    finally:
+        docker("rm", "--force", listener, check=False)
+        docker("network", "rm", network, check=False)
+
+
 @pytest.mark.control("STACK-01")
-def test_the_ingress_has_no_way_out(plain: Plain) -> None:
+def test_the_ingress_reaches_no_other_network_of_the_engine(plain: Plain, elsewhere: tuple[str, str]) -> None:
+    _, address = elsewhere
+    said = docker("exec", plain.containers["ingress"]["Id"], "python", "-c", CONNECT, address).strip()
+    assert said in {"ETIMEDOUT", "TimeoutError", "EHOSTUNREACH", "ENETUNREACH", "ECONNREFUSED"}
+
+
+@pytest.mark.control("STACK-01")
+def test_twin_a_container_on_that_network_connects(elsewhere: tuple[str, str]) -> None:
+    network, address = elsewhere
+    run = ("run", "--rm", "--network", network, "--entrypoint", "python", "gatehouse-ingress:dev")
+    assert docker(*run, "-c", CONNECT, address).strip() == "connected"
+
+
+QUESTION = """
+import json, socket, sys
+QUERY = bytes.fromhex("1d5601000001000000000000") + b"\\x07outside\\x07example\\x00\\x00\\x01\\x00\\x01"
+def found(name):
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        return None
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+    asking.settimeout(4)
+    asking.connect(("127.0.0.11", 53))
+    asking.send(QUERY)
+    try:
+        code = asking.recv(512)[3] & 15
+    except TimeoutError:
+        code = None  # passed on to a resolver outside that does not answer
+print(json.dumps({"names": [found(name) for name in sys.argv[1:]], "code": code}))
+"""
+SERVFAIL = 2
+
+
+@pytest.mark.control("STACK-01")
+def test_the_ingress_finds_no_other_service_and_its_questions_for_names_do_not_leave(plain: Plain) -> None:
+    proxy = plain.containers["modelproxy"]["NetworkSettings"]["Networks"][f"{plain.project}_egress"]
+    ingress = plain.containers["ingress"]["Id"]
+    names = ("front", "spawner", "modelproxy", "turn")
+    said = json.loads(docker("exec", ingress, "python", "-c", QUESTION, *names))
+    assert said == {"names": [None] * len(names), "code": SERVFAIL}
+    assert docker("exec", ingress, "python", "-c", CONNECT, proxy["IPAddress"]).strip() != "connected"
+
+
+@pytest.mark.control("STACK-01")
+def test_what_leaves_the_ingress_keeps_an_address_that_no_other_host_answers(plain: Plain) -> None:
+    # Whether an answer comes back shows only with another host, which a test has not: so the switch it is.
     edge = json.loads(docker("network", "inspect", f"{plain.project}_edge"))[0]
     assert edge["Options"]["com.docker.network.bridge.enable_ip_masquerade"] == "false"
     assert edge["Options"]["com.docker.network.bridge.enable_icc"] == "false"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -191,8 +193,10 @@ def test_two_stacks_of_one_checkout_share_neither_secrets_nor_the_generated_file
     assert sorted(path.name for path in stacks.iterdir()) == ["gatehouse"]
     assert (stacks / "gatehouse" / "compose.generated.yaml").exists()
     assert (stacks / "gatehouse" / "secrets" / "model_api_key").read_text() == "gatehouse"
-    places = [line.split(" --volume ")[1].split(":")[0] for line in (host.folder / "copies").open()]
-    assert places == [str(stacks / name / "secrets") for name in ("gatehouse", "second")]
+    copies = (host.folder / "copies").read_text()
+    assert re.findall(r"--volume (\S+):/secrets", copies) == [
+        str(stacks / name / "secrets") for name in ("gatehouse", "second")
+    ]
 
 
 def test_the_images_are_built_under_one_name_for_every_stack(host: Host) -> None:
@@ -222,6 +226,17 @@ def test_a_service_that_logs_json_is_quoted_by_its_reason_and_mend(host: Host) -
         '"inspect "*) echo "spawner restarting 3 1 starting" ;;', f"\"logs \"*) printf '%s\\n' '{line}' ;;"
     )
     assert 'spawner: a.yaml:1:1: "x" | b.yaml:2:2: y (edit; see' in host.run("up").stderr
+
+
+def test_a_service_that_speaks_as_we_do_is_quoted_without_its_prefix(host: Host) -> None:
+    host.docker(
+        '"inspect "*) echo "ingress exited 4 0 none" ;;',
+        '"logs "*) echo "gatehouse: port-in-use: Port 8011 on 0.0.0.0 is taken. (stop what uses it)" >&2 ;;',
+    )
+    talk = host.run("up").stderr
+    assert (
+        "gatehouse: host-not-ready: ingress: Port 8011 on 0.0.0.0 is taken. (stop what uses it) (see" in talk
+    )
 
 
 def test_the_generated_file_mounts_what_lies_outside_read_only_and_gives_the_spawner_its_own_uid(
@@ -284,6 +299,15 @@ def test_the_key_goes_through_a_pipe_to_a_file_of_the_services_own_and_never_int
     assert (host.folder / "given").read_text() == f"{host.tree}/{SECRETS}/model_api_key\n"
     assert (host.tree / SECRETS).stat().st_mode & 0o777 == 0o700
     assert not [call for call in host.calls() if "sk-ant" in call]
+
+
+def test_a_command_inside_one_that_holds_the_lock_does_not_wait_for_it(host: Host) -> None:
+    host.docker()
+    host.environment["GATEHOUSE_LOCKED"] = "1"
+    with host.file("checkout/.gatehouse/lock", "").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert host.run("up").returncode == 0
+        assert host.run("down").returncode == 0
 
 
 def test_down_removes_socket_volumes_and_keeps_state(host: Host) -> None:
