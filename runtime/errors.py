@@ -1,4 +1,4 @@
-"""Every failure the product names, for operators and (as one fixed sentence) for visitors.
+"""Every failure the product names, for operators.
 
     GatehouseError                  1  unexpected
     ├── UsageError                  2  usage
@@ -13,9 +13,9 @@
     └── ServiceUnreachable          8  service-unreachable
         └── DefinitionMismatch      8  definition-mismatch
 
-Why one tree: a reader of a log line, an exit code or a page of the docs finds the same `code` in all three,
-and nothing but `visitor_text` may ever be shown to a visitor (architecture §6). Exit codes are in
-docs/reference/exit-codes.md; a test compares that page with this file.
+Why one tree: a reader of a log line, an exit code or a page of the docs finds the same `code` in all three.
+None of it is for visitors: what they read on failure is one of the instance's `messages` (architecture §6).
+Exit codes are in docs/reference/exit-codes.md; a test compares that page with this file.
 """
 
 from __future__ import annotations
@@ -46,14 +46,13 @@ class Problem:
 
 
 class GatehouseError(Exception):
-    """Root of every named failure: a sentence for the operator, a hint, and a fixed sentence for visitors.
+    """Root of every named failure: a sentence for the operator, and a hint.
 
     `sentence` says what failed and where; `hint` says how to mend it. Neither ever reaches a visitor.
     """
 
     code: ClassVar[str] = "unexpected"
     exit_code: ClassVar[int] = 1
-    visitor_text: ClassVar[str] = "Something went wrong on our side. Please try again in a moment."
 
     def __init__(self, sentence: str, hint: str = "") -> None:
         super().__init__(sentence)
@@ -61,8 +60,15 @@ class GatehouseError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        """One sentence with its mend, as printed on stderr."""
+        """One sentence with its mend."""
         return f"{self.sentence} ({self.hint})" if self.hint else self.sentence
+
+    def report(self) -> str:
+        """Return what a process that ends with this says on stderr (docs/reference/exit-codes.md).
+
+        `gatehouse: CODE: SENTENCE (MEND)`, one such line for each problem, each with its line feed.
+        """
+        return "".join(f"gatehouse: {self.code}: {line}\n" for line in str(self).splitlines())
 
 
 class UsageError(GatehouseError):

@@ -26,6 +26,9 @@ ROOT = Path("/srv/gatehouse")  # stands for the repository root: relative ground
 INSTANCES = ROOT / "instances"
 MODEL_KEY_FILE = Path("/run/secrets/model_api_key")
 
+# --- time ----------------------------------------------------------------------------------------------
+TURN_MAX_SECONDS = 900  # the most that an agent's `timeout` may be; what carries a turn holds out longer
+
 # --- identities ----------------------------------------------------------------------------------------
 GID_GATEHOUSE = 10101
 UID_FRONT = 10201

@@ -50,7 +50,7 @@ from runtime.front.tasks import BoundedTaskStore
 from runtime.front.wire import RequestGate, SecurityHeaders
 from runtime.log import configure
 from runtime.ops import serving_ops
-from runtime.serving import QuietServer, bind
+from runtime.serving import DeadlineProtocol, QuietServer, bind
 from runtime.turn.receipt import Receipts
 from runtime.turn.runner import SandboxRunner
 
@@ -68,7 +68,7 @@ PING_SECONDS = 3  # the official Python client gives up after 5 s of silence
 STREAM_GRACE_SECONDS = 8.0
 STOP_SECONDS = 10
 MAX_CONNECTIONS = 600  # above the ingress's own 512
-KEEP_ALIVE_SECONDS = 30
+KEEP_ALIVE_SECONDS = 20
 LOCAL_MODE = 0o660  # the ingress is in the group
 TUNNEL_MODE = 0o666  # cloudflared's image has a user of its own; the volume is the gate
 
@@ -113,11 +113,12 @@ def build_app(
         Receipts(agent.id, identity.receipt_key, registry or CollectorRegistry()),
         **(executor_options or {}),
     )
-    agent_card = card.agent_card(agent, demo=readiness.demo)
     handler = FrontRequestHandler(
-        agent_executor=executor, task_store=BoundedTaskStore(), agent_card=agent_card
+        agent_executor=executor,
+        task_store=BoundedTaskStore(),
+        agent_card=card.agent_card(agent, demo=False),  # it reads the capabilities
     )
-    card_endpoint = card.CardEndpoint(agent_card)
+    card_endpoint = card.CardEndpoint(agent, lambda: readiness.demo)
 
     async def health(_request: Request) -> Response:
         return JSONResponse({"status": "ok", "agent": agent.id})
@@ -131,7 +132,9 @@ def build_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        refreshing = asyncio.create_task(readiness.keep_fresh())
         yield
+        refreshing.cancel()
         await executor.drain()
         await handler.aclose()
 
@@ -151,7 +154,11 @@ def build_app(
         middleware=[
             Middleware(SecurityHeaders),
             *_cors(agent),
-            Middleware(RequestGate, no_running=agent.messages.no_running),
+            Middleware(
+                RequestGate,
+                no_running=agent.messages.no_running,
+                max_input_chars=agent.limits.max_input_chars,
+            ),
         ],
         lifespan=lifespan,
     )
@@ -170,6 +177,23 @@ def _cors(agent: AgentDefinition) -> list[Middleware]:
             allow_headers=["content-type", "a2a-version", "a2a-extensions"],
         )
     ]
+
+
+def server_config(app: Starlette) -> uvicorn.Config:
+    """Return how the front speaks HTTP: its limits on connections, and nothing said about itself."""
+    return uvicorn.Config(
+        app,
+        http=DeadlineProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MAX_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
 
 
 async def serve(
@@ -207,20 +231,7 @@ async def serve(
             return
         await waiting
         app = build_app(agent, runner, readiness, registry=registry)
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=MAX_CONNECTIONS,
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=STOP_SECONDS,
-        )
-        server = QuietServer(config)
+        server = QuietServer(server_config(app))
         serving = asyncio.create_task(server.serve(sockets=list(listeners)))
         log.info(
             "serving",
@@ -315,7 +326,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     try:
         run(options, environ)
     except GatehouseError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(error.report())
         return error.exit_code
     except KeyboardInterrupt:
         return 130

@@ -1,7 +1,8 @@
-"""How a service serves an ASGI app on a Unix socket, and stops when it is told to.
+"""How a service serves an ASGI app, bounds what a connection may wait for, and stops when it is told to.
 
 Why not `uvicorn.run`: a process serves two sockets (its own and `ops`), must end its work before uvicorn
-waits for open connections, and must be the only one that handles SIGTERM.
+waits for open connections, and must be the only one that handles SIGTERM. Why a protocol of our own: uvicorn
+waits for ever for the rest of a request head, and for a reader that does not read (seen, 0.54).
 """
 
 from __future__ import annotations
@@ -13,15 +14,98 @@ import socket
 import stat
 from typing import TYPE_CHECKING
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator
     from pathlib import Path
+    from typing import ClassVar
 
     from starlette.types import ASGIApp
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 BACKLOG = 128
+HEAD_SECONDS = 10.0
+UNREAD_SECONDS = 30.0
+
+
+class DeadlineProtocol(H11Protocol):
+    """uvicorn's strict HTTP/1.1 parser that cuts a connection which keeps it waiting.
+
+    A request head has `head_seconds`: the first of a connection from its beginning, any later one from its
+    first byte (until then uvicorn's own keep-alive limit counts). A client that reads nothing of what waits
+    for it is cut after `unread_seconds`. While a request is being answered no other time counts here: how
+    long that and its body may take is the app's business.
+    """
+
+    head_seconds: ClassVar[float] = HEAD_SECONDS
+    unread_seconds: ClassVar[float] = UNREAD_SECONDS
+    _head_timer: asyncio.TimerHandle | None = None
+    _unread_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection and wait for its first head."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse; bytes that do not complete a head do not give it more time."""
+        if self.transport.is_closing():
+            return
+        if not self._answering():
+            self._expect_head()
+        super().data_received(data)
+        if self._answering():
+            self._head_arrived()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request; one that was already read goes on at once."""
+        self._head_arrived()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """Stop writing to a client that does not read, and give it `unread_seconds`."""
+        super().pause_writing()
+        if self._unread_timer is None:
+            self._unread_timer = self.loop.call_later(self.unread_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on writing."""
+        self._reading_again()
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._head_arrived()
+        self._reading_again()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, unless an answer has begun: uvicorn would raise then (seen)."""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
+    def _answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # None until the first request
+        return cycle is not None and not cycle.response_complete
+
+    def _expect_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+
+    def _head_arrived(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _reading_again(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
 
 
 class QuietServer(uvicorn.Server):

@@ -81,6 +81,8 @@ files_readable() {
     [ ! -d "$file_path" ] || file_unusable "$file_name=$file_path is a folder" "give a file, or unset $file_name"
     (: <"$file_path") 2>/dev/null ||
       file_unusable "$file_name=$file_path cannot be read by $(id -un)" "chown or chmod it for this user, or run as root"
+    [ ! -f "$file_path" ] || [ -s "$file_path" ] ||
+      file_unusable "$file_name=$file_path is empty" "save the content into it, or unset $file_name"
   done
 }
 

@@ -66,8 +66,26 @@ stack_generate() {
     [ "$stack_code" != 3 ] || exit 3 # the loader has said each mistake with its place and mend
     fail 1 unexpected "the folders that instances/$AGENT reads could not be listed (exit $stack_code)" "see the lines above"
   }
+  stack_check
   stack_overlay >"$STACK_GENERATED.new" || exit
   mv "$STACK_GENERATED.new" "$STACK_GENERATED"
+}
+
+# All that the loader and the spawner would refuse, found before a stack that runs is touched.
+stack_check() {
+  set --
+  while IFS='	' read -r stack_source stack_target; do
+    [ -z "$stack_source" ] || [ ! -d "$stack_source" ] || set -- "$@" --volume "$stack_source:$stack_source:ro"
+  done <<MOUNTS
+$stack_mounts
+MOUNTS
+  docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
+    --env GROUNDING_DIR --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" "$@" \
+    --entrypoint python gatehouse-spawner:dev -m runtime.agents.check --root "$GATEHOUSE_ROOT" "$AGENT" >/dev/null </dev/null || {
+    stack_code=$?
+    [ "$stack_code" != 3 ] || exit 3 # each mistake has been said with its place and mend
+    fail 1 unexpected "instances/$AGENT could not be checked (exit $stack_code)" "see the lines above"
+  }
 }
 
 # stack_overlay: the generated file, from stack_mounts (SOURCE, a tab, TARGET, one a line).
@@ -234,7 +252,11 @@ stack_abandon() {
     kill -s TERM -- "-$(cat "$GATEHOUSE_STATE/up.pid")" 2>/dev/null
     wait "$stack_start" 2>/dev/null
   fi
-  say "taking down what was started"
+  if [ -n "$STACK_EARLIER" ]; then
+    say "taking down what was started; the stack that ran before is down too"
+  else
+    say "taking down what was started"
+  fi
   stack_remove no && rm -rf "$STACK_FOLDER"
 }
 

@@ -18,6 +18,8 @@ from a2a.utils.constants import TransportProtocol
 from starlette.responses import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.requests import Request
 
     from runtime.agents.definition import AgentDefinition
@@ -27,7 +29,7 @@ VERSIONS = ("1.0", "0.3")
 MODES = ["text"]
 NOTICE = "This is an automated representative; what it says binds nobody."
 DEMO_NOTICE = "It runs on the built-in demo model, which quotes documents and does not reason."
-CACHE_CONTROL = "public, max-age=300"
+CACHE_CONTROL = "public, max-age=60"
 
 
 def agent_card(agent: AgentDefinition, *, demo: bool) -> AgentCard:
@@ -74,18 +76,28 @@ def agent_card(agent: AgentDefinition, *, demo: bool) -> AgentCard:
 
 
 class CardEndpoint:
-    """Answers GET with the card's bytes, or 304 to a client that has them."""
+    """Answers GET with the card's bytes, or 304 to a client that has them.
 
-    def __init__(self, card: AgentCard) -> None:
-        self.body = json.dumps(agent_card_to_dict(card), ensure_ascii=False, separators=(",", ":")).encode()
-        self._etag = f'"{hashlib.sha256(self.body).hexdigest()}"'
+    `is_demo` is asked at each request which of the two cards is true now: a key may be given while the front
+    runs.
+    """
+
+    def __init__(self, agent: AgentDefinition, is_demo: Callable[[], bool]) -> None:
+        self._is_demo = is_demo
+        self._bodies = {demo: _body(agent_card(agent, demo=demo)) for demo in (False, True)}
 
     async def get(self, request: Request) -> Response:
         """Answer one request."""
-        headers = {"etag": self._etag, "cache-control": CACHE_CONTROL}
+        body, etag = self._bodies[self._is_demo()]
+        headers = {"etag": etag, "cache-control": CACHE_CONTROL}
         wanted = {
             tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")
         }
-        if wanted & {self._etag, "*"}:
+        if wanted & {etag, "*"}:
             return Response(status_code=304, headers=headers)
-        return Response(self.body, headers=headers, media_type="application/json")
+        return Response(body, headers=headers, media_type="application/json")
+
+
+def _body(card: AgentCard) -> tuple[bytes, str]:
+    body = json.dumps(agent_card_to_dict(card), ensure_ascii=False, separators=(",", ":")).encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()}"'

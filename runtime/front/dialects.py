@@ -56,6 +56,7 @@ INTERNAL: Final = -32603
 TASK_NOT_CANCELABLE: Final = -32002
 PUSH_NOT_SUPPORTED: Final = -32003
 UNSUPPORTED_OPERATION: Final = -32004
+CONTENT_TYPE_NOT_SUPPORTED: Final = -32005
 VERSION_NOT_SUPPORTED: Final = -32009
 
 # code -> (sentence, reason of the typed data; "" for the codes of JSON-RPC itself)
@@ -69,7 +70,7 @@ ERRORS: Final[Mapping[int, tuple[str, str]]] = {
     TASK_NOT_CANCELABLE: ("Task cannot be canceled", "TASK_NOT_CANCELABLE"),
     PUSH_NOT_SUPPORTED: ("Push Notification is not supported", "PUSH_NOTIFICATION_NOT_SUPPORTED"),
     UNSUPPORTED_OPERATION: ("This operation is not supported", "UNSUPPORTED_OPERATION"),
-    -32005: ("Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED"),
+    CONTENT_TYPE_NOT_SUPPORTED: ("Incompatible content types", "CONTENT_TYPE_NOT_SUPPORTED"),
     -32006: ("Invalid agent response", "INVALID_AGENT_RESPONSE"),
     -32007: ("Authenticated Extended Card is not configured", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
     -32008: ("Extension support required", "EXTENSION_SUPPORT_REQUIRED"),

@@ -1,9 +1,9 @@
 """Turn path 3/13: the A2A AgentExecutor: message -> turn, turn events -> task updates.
 
 Every message ends in exactly one non-empty text within the agent's timeout, whatever the runner does
-(architecture §6). Nothing is raised to the SDK, because it would show the exception's text to the client
-(seen); what a visitor reads is the model's screened answer or one of the configured messages, and the
-reason goes into the receipt.
+(architecture §6); it is written before the runner cleans up, while the slot is held until it has. Nothing is
+raised to the SDK, because it would show the exception's text to the client (seen); what a visitor reads is
+the model's screened answer or one of the configured messages, and the reason goes into the receipt.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
 from runtime.turn.plan import Exchange, plan_turn
 from runtime.turn.receipt import Receipt, Receipts
 from runtime.turn.screen import screen, screen_line, screen_partial
+from runtime.turn.stream import GRANT_PREFIX, OTHER_TOOL
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,14 +41,13 @@ if TYPE_CHECKING:
     from runtime.turn.runner import Runner
 
 VISITOR_STATE = "visitor"  # the key under which server.py puts the visitor's HMAC into the call's state
-WATCHDOG_SLACK_SECONDS = 10.0  # beyond the runner's own slack: only a runner with a bug meets it
+WATCHDOG_SLACK_SECONDS = 1.0  # a runner answers within the turn's own time: only one with a bug meets this
 SNAPSHOT_SECONDS = 0.1
 SNAPSHOTS_MAX = (
     500  # with STEPS_MAX steps a turn stays below the SDK's 1024 events, past which it drops a slow reader
 )
-CANCEL_WAIT_SECONDS = 15.0
+CANCEL_WAIT_SECONDS = 15.0  # for a runner to clean up
 SDK_CANCEL_SECONDS = 5.0
-MIN_TURN_SECONDS = 1.0  # the spawner takes nothing shorter
 
 log = structlog.get_logger("front")
 
@@ -98,6 +98,7 @@ class TurnExecutor(AgentExecutor):
         if snapshot_seconds is None:
             snapshot_seconds = max(SNAPSHOT_SECONDS, agent.limits.timeout_seconds / SNAPSHOTS_MAX)
         self._snapshot_seconds = snapshot_seconds
+        self._tools = {*agent.tools.builtin, *(GRANT_PREFIX + name for name in agent.tools.granted)}
         self._turns: dict[str, _Turn] = {}
         self._running = 0
         self._stopping = False
@@ -129,7 +130,8 @@ class TurnExecutor(AgentExecutor):
         self._turns[task_id] = turn
         try:
             if task is None:
-                await updates.submitted(context.message)
+                message_id = context.message.message_id if context.message else ""
+                await updates.submitted(message_id, text[: self._agent.limits.max_input_chars])
             turn.work = asyncio.create_task(self._answer(turn, updates, receipt, context_id, text))
             if turn.cancelled:
                 turn.work.cancel()
@@ -179,11 +181,14 @@ class TurnExecutor(AgentExecutor):
         limit = self._agent.limits.timeout_seconds + self._watchdog_slack_seconds
         try:
             done, _ = await asyncio.wait({work}, timeout=limit)
+            if not done and updates.finished:
+                # The visitor has the answer; the slot is free when the runner has cleaned up.
+                done, _ = await asyncio.wait({work}, timeout=CANCEL_WAIT_SECONDS)
         except asyncio.CancelledError:
             await _ended(work)
             raise
         if not done:
-            # The visitor's answer first: the work may take its time to clean up.
+            # The visitor's answer first, where there is none yet: the work may take its time to clean up.
             await self._fail(updates, receipt, Failed(Cause.TIMEOUT, "the watchdog ended the turn"))
             await _ended(work)
         elif turn.cancelled and not updates.finished:
@@ -245,14 +250,14 @@ class TurnExecutor(AgentExecutor):
             text,
             self._identity.context(context_id),
             receipt.visitor,
-            timeout_seconds=max(MIN_TURN_SECONDS, turn.deadline - time.monotonic()),
+            timeout_seconds=max(0.0, turn.deadline - time.monotonic()),
         )
         answer = ""
         async with contextlib.aclosing(self._runner.run(plan)) as events:
             async for event in events:
                 match event:
                     case Step():
-                        receipt.steps[event.tool] += 1
+                        receipt.steps[event.tool if event.tool in self._tools else OTHER_TOOL] += 1
                         await updates.working(
                             screen_line(event.label, self._canaries) or self._agent.messages.working
                         )

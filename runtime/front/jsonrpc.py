@@ -1,97 +1,214 @@
-"""Which JSON-RPC requests the SDK gets to see. Pure.
+"""Which JSON-RPC requests the SDK gets to see, and how much of each. Pure.
 
 What is wrong with a request's shape, size or version is said here, in our own sentences, because the SDK's
-texts quote the request and its exceptions (dialects.py). What needs a task or a card to be judged is left
-to the SDK.
+texts quote the request and its exceptions (dialects.py). The SDK also turns all of a request into objects
+of its own before it asks anybody whether it may (seen: 240 KB of metadata hold the event loop for 8 s and
+3 MB for as long as the task is kept). So a request is written anew from the few fields that a turn uses
+(the `_FIELDS` below); what else it holds, metadata and extensions among it, ends here. What needs a task or
+a card to be judged is left to the SDK.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 from runtime.front.dialects import (
+    CONTENT_TYPE_NOT_SUPPORTED,
     INVALID_PARAMS,
     INVALID_REQUEST,
     LIST_METHOD,
+    METHOD_NOT_FOUND,
     METHODS,
     PARSE_ERROR,
     PUSH_NOT_SUPPORTED,
     UNSUPPORTED_OPERATION,
+    V03_METHODS,
     error,
     response,
     version_error,
 )
 
 DEPTH_MAX: Final = 32
+NODES_MAX: Final = 2000
+PARTS_MAX: Final = 64
 ID_MAX_CHARS: Final = 256
+TEXT_ONLY: Final = "Only text parts are supported"
 PUSH_METHOD_PART: Final = "ushNotificationConfig"
+_INTEGER_MAX: Final = 2**63
 
 # A string that never closes runs to the end: so no quote is looked at twice.
-_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
-_ID_FIELDS = ("id", "taskId", "task_id", "contextId", "context_id", "messageId", "message_id")
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_TOKENS_OF_A_NODE = 5  # its key, its text, its bracket, the other bracket, the comma
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+_SEND_METHODS = frozenset({"message/send", "message/stream", "SendMessage", "SendStreamingMessage"})
+_SEND_FIELDS = frozenset({"message", "configuration"})
+_MESSAGE_FIELDS = frozenset(
+    {"kind", "role", "parts"}
+    | {"messageId", "message_id", "contextId", "context_id", "taskId", "task_id"}  # both spellings are known
+)
+_PART_FIELDS = frozenset({"kind", "text"})
+_CONFIGURATION_FIELDS = frozenset(
+    {"blocking", "returnImmediately", "return_immediately", "historyLength", "history_length"}
+)
+_TASK_FIELDS = frozenset({"id", "historyLength", "history_length"})
 
 
-def examine(untrusted_body: bytes, version: str) -> tuple[str, dict[str, Any] | None]:
-    """Return a request's method and, when it is refused, the JSON-RPC body that says so.
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What `examine` found: the method ("" when there is none), and either the refusal or the new body."""
 
-    `version` is the A2A version that the request names, "" when it names none. The method is "" when there
-    is none.
+    method: str
+    refusal: dict[str, Any] | None = None
+    body: bytes = b""
+
+
+class _RefusedError(Exception):
+    """Carries the error object of a request out of the depth in which it was found."""
+
+    def __init__(self, refusal: dict[str, Any]) -> None:
+        super().__init__()
+        self.refusal = refusal
+
+
+def examine(untrusted_body: bytes, version: str) -> Examined:
+    """Return what of a request goes on to the SDK, or the JSON-RPC body that refuses it.
+
+    `version` is the A2A version that the request names, "" when it names none. The new body holds at most
+    PARTS_MAX texts and a dozen short values beside them, whatever the request held.
     """
-    if depth(untrusted_body) > DEPTH_MAX:
-        return "", response(None, error(INVALID_REQUEST, f"The request is nested more than {DEPTH_MAX} deep"))
+    refusal = _size_error(untrusted_body)
+    if refusal is not None:
+        return Examined("", response(None, refusal))
     try:
-        request = json.loads(untrusted_body.decode())
+        request = json.loads(untrusted_body.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        return "", response(None, error(PARSE_ERROR))
+        return Examined("", response(None, error(PARSE_ERROR)))
     if not isinstance(request, dict):
-        return "", response(None, error(INVALID_REQUEST, "Batch requests are not supported"))
+        return Examined("", response(None, error(INVALID_REQUEST, "Batch requests are not supported")))
     request_id, method = request.get("id"), request.get("method")
-    known_id = request_id is None or (isinstance(request_id, str | int) and not isinstance(request_id, bool))
-    if not isinstance(method, str) or not method or request.get("jsonrpc") != "2.0" or not known_id:
-        refused: dict[str, Any] | None = error(INVALID_REQUEST)
-    elif not _encodes(request):
-        request_id, refused = None, error(INVALID_PARAMS, "The request holds half a surrogate pair")
-    else:
-        refused = _refusal(method, request.get("params", {}), version)
-    name = method if isinstance(method, str) else ""
-    return name, response(request_id, refused) if refused else None
+    name = method if isinstance(method, str) and len(method) <= ID_MAX_CHARS else ""
+    if not name or request.get("jsonrpc") != "2.0" or not _is_request_id(request_id):
+        shown = request_id if _is_request_id(request_id) else None
+        return Examined(name, response(shown, error(INVALID_REQUEST)))
+    try:
+        params = _params(name, request.get("params", {}), version)
+    except _RefusedError as refused:
+        return Examined(name, response(request_id, refused.refusal))
+    known = {"jsonrpc": "2.0", "id": request_id, "method": name, "params": params}
+    try:
+        return Examined(name, body=json.dumps(known, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        sentence = "The request holds half a surrogate pair"
+        return Examined(name, response(None, error(INVALID_PARAMS, sentence)))
 
 
-def _refusal(method: str, untrusted_params: object, version: str) -> dict[str, Any] | None:
-    mismatch = version_error(method, version)
-    if mismatch is not None or method not in METHODS:
-        return mismatch
-    if method == LIST_METHOD:
-        return error(UNSUPPORTED_OPERATION)
-    if PUSH_METHOD_PART in method:
-        return error(PUSH_NOT_SUPPORTED)
-    if not isinstance(untrusted_params, dict):
-        return error(INVALID_PARAMS)
-    for holder in (untrusted_params, untrusted_params.get("message")):
-        values = [holder.get(name) for name in _ID_FIELDS] if isinstance(holder, dict) else []
-        if any(isinstance(value, str) and len(value) > ID_MAX_CHARS for value in values):
-            return error(INVALID_PARAMS, f"An id is longer than {ID_MAX_CHARS} characters")
-    return None
+def measure(untrusted_body: bytes) -> tuple[int, int]:
+    """Return how deep the brackets of a JSON text nest and about how many values it has, without parsing it.
 
-
-def depth(untrusted_body: bytes) -> int:
-    """Return how deep the brackets of a JSON text nest, strings left out, without parsing it."""
-    now = deepest = 0
-    for match in _BRACKETS.finditer(untrusted_body):
+    It stops at the first of both that is too much, so that no body costs more than NODES_MAX allows.
+    """
+    now = deepest = nodes = 0
+    for tokens, match in enumerate(_TOKENS.finditer(untrusted_body)):
         token = match.group()
         if token in b"[{":
             now += 1
+            nodes += 1
             deepest = max(deepest, now)
         elif token in b"]}":
             now -= 1
-    return deepest
+        elif token == b",":
+            nodes += 1
+        if tokens > NODES_MAX * _TOKENS_OF_A_NODE:
+            nodes = NODES_MAX + 1
+        if deepest > DEPTH_MAX or nodes > NODES_MAX:
+            break
+    return deepest, nodes
 
 
-def _encodes(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _size_error(untrusted_body: bytes) -> dict[str, Any] | None:
+    depth, nodes = measure(untrusted_body)
+    if depth > DEPTH_MAX:
+        return error(INVALID_REQUEST, f"The request is nested more than {DEPTH_MAX} deep")
+    if nodes > NODES_MAX:
+        return error(INVALID_REQUEST, f"The request has more than {NODES_MAX} values")
+    return None
+
+
+def _no_constant(_name: str) -> float:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+def _is_request_id(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= ID_MAX_CHARS and not _SURROGATES.search(value)
+    return value is None or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INTEGER_MAX
+    )
+
+
+def _params(method: str, untrusted_params: object, version: str) -> dict[str, Any]:
+    mismatch = version_error(method, version)
+    if mismatch is not None:
+        raise _RefusedError(mismatch)
+    if method not in METHODS:
+        raise _RefusedError(error(METHOD_NOT_FOUND))
+    if method == LIST_METHOD:
+        raise _RefusedError(error(UNSUPPORTED_OPERATION))
+    if PUSH_METHOD_PART in method:
+        raise _RefusedError(error(PUSH_NOT_SUPPORTED))
+    if not isinstance(untrusted_params, dict):
+        raise _RefusedError(error(INVALID_PARAMS))
+    if method not in _SEND_METHODS:
+        return _scalars(untrusted_params, _TASK_FIELDS)
+    params = _scalars(untrusted_params, _SEND_FIELDS)
+    message, configuration = untrusted_params.get("message"), untrusted_params.get("configuration")
+    if isinstance(message, dict):
+        params["message"] = _message(message, old=method in V03_METHODS)
+    if isinstance(configuration, dict):
+        params["configuration"] = _scalars(configuration, _CONFIGURATION_FIELDS)
+    return params
+
+
+def _message(untrusted_message: dict[str, Any], *, old: bool) -> dict[str, Any]:
+    message = _scalars(untrusted_message, _MESSAGE_FIELDS)
+    parts = untrusted_message.get("parts")
+    if isinstance(parts, list):
+        if len(parts) > PARTS_MAX:
+            raise _RefusedError(error(INVALID_PARAMS, f"The message has more than {PARTS_MAX} parts"))
+        message["parts"] = [_part(part, old=old) for part in parts]
+    return message
+
+
+def _part(untrusted_part: object, *, old: bool) -> object:
+    if not isinstance(untrusted_part, dict):
+        return None
+    if (
+        untrusted_part.get("kind") in ("file", "data")
+        if old
+        else not untrusted_part.keys().isdisjoint({"raw", "url", "data"})
+    ):
+        raise _RefusedError(error(CONTENT_TYPE_NOT_SUPPORTED, TEXT_ONLY))
+    text = untrusted_part.get("text")
+    part = _scalars(untrusted_part, _PART_FIELDS - {"text"})
+    if "text" in untrusted_part:
+        part["text"] = text if isinstance(text, str) else []
+    return part
+
+
+def _scalars(untrusted: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
+    """Return the known fields of an object, each a short value; what should be none stays wrong and small."""
+    return {name: _scalar(untrusted[name]) for name in fields & untrusted.keys()}
+
+
+def _scalar(untrusted: object) -> object:
+    if isinstance(untrusted, dict | list):
+        return type(untrusted)()
+    if isinstance(untrusted, str) and len(untrusted) > ID_MAX_CHARS:
+        raise _RefusedError(error(INVALID_PARAMS, f"A field is longer than {ID_MAX_CHARS} characters"))
+    if isinstance(untrusted, int | float) and abs(untrusted) >= _INTEGER_MAX:
+        raise _RefusedError(error(INVALID_PARAMS))
+    return untrusted

@@ -2,7 +2,7 @@
 
 A context id is a bearer right (architecture §7): whoever knows it continues the conversation. So only ids
 that nobody can guess carry memory, which are random UUIDs, ours or a client's own. Any other id is accepted
-and echoed, and remembers nothing. Everything is bounded: contexts, exchanges in each, and age.
+and echoed, and remembers nothing. Everything is bounded: contexts, exchanges in each, bytes, and age.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import sys
 import time
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from runtime.turn.plan import PROMPT_MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from runtime.turn.plan import Exchange
 
 MAX_AGE_SECONDS = 24 * 3600.0
+MAX_BYTES = 64 * 1024 * 1024
+OVERHEAD_BYTES = 512  # what holding an exchange or a conversation costs beside its texts
 
 # Versions 4 (122 random bits) and 7 (74): the others are made of clocks and names.
 _UNGUESSABLE = re.compile(
@@ -37,6 +42,7 @@ def carries_memory(context_id: str) -> bool:
 class _Conversation:
     exchanges: deque[Exchange]
     used: float
+    size_bytes: int = OVERHEAD_BYTES
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     present: int = 0  # turns running or waiting in it
 
@@ -44,16 +50,24 @@ class _Conversation:
 class Memory:
     """The conversations of one agent, least recently used first to go.
 
-    `max_contexts` and `max_turns` (exchanges kept of each) are the agent's limits; `clock` counts seconds.
+    `max_contexts` and `max_turns` (exchanges kept of each) are the agent's limits; `max_bytes` bounds all
+    conversations together. `clock` counts seconds.
     """
 
     def __init__(
-        self, max_contexts: int, max_turns: int, *, clock: Callable[[], float] = time.monotonic
+        self,
+        max_contexts: int,
+        max_turns: int,
+        *,
+        max_bytes: int = MAX_BYTES,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._max_contexts = max(1, max_contexts)
         self._max_turns = max(0, max_turns)
+        self._max_bytes = max_bytes
         self._clock = clock
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
+        self.size_bytes = 0
 
     def __len__(self) -> int:
         """Count the conversations that are held."""
@@ -81,15 +95,32 @@ class Memory:
         finally:
             conversation.present -= 1
             conversation.used = self._clock()
+            key = context_id.lower()
+            self._conversations.move_to_end(key)
             if conversation.present == 0 and not conversation.exchanges:
-                self._conversations.pop(context_id.lower(), None)
+                self._forget(key)
             self._evict()
 
     def remember(self, context_id: str, exchange: Exchange) -> None:
-        """Add an exchange to the conversation that the caller holds."""
+        """Add an exchange to the conversation that the caller holds.
+
+        What no prompt has room for any more is forgotten at once: the exchanges before the last 256 KiB.
+        """
         conversation = self._conversations.get(context_id.lower())
-        if conversation is not None:
-            conversation.exchanges.append(exchange)
+        if conversation is None:
+            return
+        kept = conversation.exchanges
+        kept.append(exchange)
+        room = PROMPT_MAX_BYTES
+        for count, one in enumerate(reversed(kept)):
+            room -= sum(len(text.encode("utf-8", "replace")) for text in (one.visitor, one.agent))
+            if room < 0:
+                while len(kept) > count:
+                    kept.popleft()
+                break
+        self.size_bytes -= conversation.size_bytes
+        conversation.size_bytes = OVERHEAD_BYTES + sum(_size_bytes(one) for one in kept)
+        self.size_bytes += conversation.size_bytes
 
     def _conversation(self, context_id: str) -> _Conversation:
         self._evict()
@@ -98,17 +129,25 @@ class Memory:
         if conversation is None:
             conversation = _Conversation(deque(maxlen=self._max_turns), self._clock())
             self._conversations[key] = conversation
+            self.size_bytes += conversation.size_bytes
         conversation.used = self._clock()
         self._conversations.move_to_end(key)
         return conversation
 
+    def _forget(self, key: str) -> None:
+        self.size_bytes -= self._conversations.pop(key).size_bytes
+
     def _evict(self) -> None:
+        """Let the conversations go that are too old or too many, save those in which a turn runs or waits."""
         oldest = self._clock() - MAX_AGE_SECONDS
-        surplus = len(self._conversations) - self._max_contexts
         for key in list(self._conversations):
             conversation = self._conversations[key]
-            if surplus <= 0 and conversation.used >= oldest:
+            fits = len(self._conversations) <= self._max_contexts and self.size_bytes <= self._max_bytes
+            if fits and conversation.used >= oldest:
                 break
             if conversation.present == 0:
-                del self._conversations[key]
-                surplus -= 1
+                self._forget(key)
+
+
+def _size_bytes(exchange: Exchange) -> int:
+    return OVERHEAD_BYTES + sys.getsizeof(exchange.visitor) + sys.getsizeof(exchange.agent)

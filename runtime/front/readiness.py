@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 POLL_SECONDS = 0.5
 FRESH_SECONDS = 2.0
+REFRESH_SECONDS = 15.0
 
 log = structlog.get_logger("front")
 
@@ -73,6 +74,12 @@ class Readiness:
                 said = reason
             await asyncio.sleep(poll_seconds)
         self.reason, self._asked_at = None, self._clock()
+
+    async def keep_fresh(self, *, poll_seconds: float = REFRESH_SECONDS) -> None:
+        """Ask again and again until cancelled: so that `demo`, which the card reads, is never old."""
+        while True:
+            await asyncio.sleep(poll_seconds)
+            await self.ask()
 
     async def _ask(self, *, starting: bool = False) -> str | None:
         try:

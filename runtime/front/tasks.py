@@ -1,4 +1,4 @@
-"""The tasks that visitors can read back: bounded, and readable by whoever holds the id.
+"""The tasks that visitors can read back: bounded in number, bytes and age, readable by whoever holds the id.
 
 Why not the SDK's own store: it keeps every task for ever, and lists all anonymous visitors' tasks to any of
 them, because they are one owner to it (seen). Here the task id is the right to read and cancel (122 random
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from a2a.server.tasks import TaskStore
@@ -21,41 +22,61 @@ if TYPE_CHECKING:
     from a2a.server.context import ServerCallContext
 
 MAX_TASKS = 1000
+MAX_BYTES = 64 * 1024 * 1024
+OVERHEAD_BYTES = 512  # what holding a task costs beside its own bytes
 MAX_AGE_SECONDS = 24 * 3600.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    saved: float
+    serialized: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.serialized) + OVERHEAD_BYTES
+
+
 class BoundedTaskStore(TaskStore):
-    """Keeps copies of the `max_tasks` most recently saved tasks, none older than `max_age_seconds`."""
+    """Keeps the tasks saved last: `max_tasks`, `max_bytes` in all, none older than `max_age_seconds`.
+
+    They are kept serialized: so nobody's change reaches them, and their size is what they take.
+    """
 
     def __init__(
         self,
         max_tasks: int = MAX_TASKS,
         max_age_seconds: float = MAX_AGE_SECONDS,
         *,
+        max_bytes: int = MAX_BYTES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._max_tasks = max_tasks
+        self._max_bytes = max_bytes
         self._max_age_seconds = max_age_seconds
         self._clock = clock
-        self._tasks: OrderedDict[str, tuple[float, Task]] = OrderedDict()
+        self._tasks: OrderedDict[str, _Kept] = OrderedDict()
+        self.size_bytes = 0
 
     def __len__(self) -> int:
         """Count the tasks that are held."""
         return len(self._tasks)
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Keep a copy of a task."""
+        """Keep a task as it is now."""
         del context
-        self._tasks[task.id] = (self._clock(), _copy(task))
-        self._tasks.move_to_end(task.id)
+        self._forget(task.id)
+        kept = _Kept(self._clock(), task.SerializeToString())
+        self._tasks[task.id] = kept
+        self.size_bytes += kept.size
         self._evict()
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a copy of a task, or None."""
         del context
         self._evict()
-        found = self._tasks.get(task_id)
-        return _copy(found[1]) if found else None
+        kept = self._tasks.get(task_id)
+        return Task.FromString(kept.serialized) if kept else None
 
     async def list(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
         """Refuse: there is nobody here who may see more than one task."""
@@ -65,18 +86,18 @@ class BoundedTaskStore(TaskStore):
     async def delete(self, task_id: str, context: ServerCallContext) -> None:
         """Forget a task."""
         del context
-        self._tasks.pop(task_id, None)
+        self._forget(task_id)
+
+    def _forget(self, task_id: str) -> None:
+        kept = self._tasks.pop(task_id, None)
+        if kept is not None:
+            self.size_bytes -= kept.size
 
     def _evict(self) -> None:
         oldest = self._clock() - self._max_age_seconds
         while self._tasks:
-            saved, _task = next(iter(self._tasks.values()))
-            if saved >= oldest and len(self._tasks) <= self._max_tasks:
+            task_id, kept = next(iter(self._tasks.items()))
+            fits = len(self._tasks) <= self._max_tasks and self.size_bytes <= self._max_bytes
+            if kept.saved >= oldest and fits:
                 return
-            self._tasks.popitem(last=False)
-
-
-def _copy(task: Task) -> Task:
-    copy = Task()
-    copy.CopyFrom(task)
-    return copy
+            self._forget(task_id)

@@ -39,15 +39,26 @@ class Updates:
         self._artifact_id = str(uuid.uuid4())
         self.finished = False
 
-    async def submitted(self, untrusted_message: Message | None) -> None:
-        """Write the task itself, first: the SDK takes no other event before it."""
+    async def submitted(self, untrusted_message_id: str, untrusted_text: str) -> None:
+        """Write the task itself, first: the SDK takes no other event before it.
+
+        Its history is the visitor's text alone, in a message of our making: whatever else came with it would
+        be kept for as long as the task.
+        """
         task = Task(
             id=self._task_id,
             context_id=self._context_id,
             status=_task_status(TaskState.TASK_STATE_SUBMITTED),
         )
-        if untrusted_message is not None:
-            task.history.append(untrusted_message)
+        task.history.append(
+            Message(
+                role=Role.ROLE_USER,
+                message_id=untrusted_message_id,
+                task_id=self._task_id,
+                context_id=self._context_id,
+                parts=[_part(untrusted_text)],
+            )
+        )
         await self._queue.enqueue_event(task)
 
     async def working(self, text: str) -> None:

@@ -1,8 +1,8 @@
 """What goes over HTTP, before and after the A2A SDK: plain ASGI middlewares.
 
 The SDK checks neither size nor content type nor depth (seen: 20 MB bodies, `text/plain` from any web page,
-a recursion error as an answer), so RequestGate does, and ErrorShim rebuilds each error body (see
-dialects.py).
+a recursion error as an answer), so RequestGate does; what it passes on is a body and headers that it has
+written itself (jsonrpc.py). ErrorShim rebuilds each error body (see dialects.py).
 """
 
 from __future__ import annotations
@@ -16,14 +16,20 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from runtime.front.dialects import INVALID_REQUEST, clean_error, error, response
+from runtime.front.identity import FORWARDED_HEADER
 from runtime.front.jsonrpc import examine
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-BODY_MAX_BYTES: Final = 256 * 1024
+BODY_MIN_BYTES: Final = 64 * 1024
+BODY_BYTES_PER_CHARACTER: Final = 12  # an emoji as two \uXXXX
+BODY_FRAME_BYTES: Final = 16 * 1024
 BODY_SECONDS: Final = 15.0
+QUERY_MAX_BYTES: Final = 256
 VERSION_HEADER: Final = "a2a-version"
+# All that anybody behind the gate reads, beside the version. The SDK keeps a request's headers with its task.
+PASSED_HEADERS: Final = frozenset({b"content-type", b"host", FORWARDED_HEADER})
 
 SECURITY_HEADERS: Final = {
     "x-content-type-options": "nosniff",
@@ -57,11 +63,17 @@ class SecurityHeaders:
 
 
 class RequestGate:
-    """Lets through JSON-RPC requests of a sane size, type, depth and version, and no listing of tasks."""
+    """Lets through JSON-RPC requests of a sane size, type, depth and version, and no listing of tasks.
 
-    def __init__(self, app: ASGIApp, *, no_running: str, body_seconds: float = BODY_SECONDS) -> None:
+    `max_input_chars` is the agent's; a message of that length passes however its client escapes it.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, no_running: str, max_input_chars: int, body_seconds: float = BODY_SECONDS
+    ) -> None:
         self.app = app
         self._no_running = no_running
+        self._body_bytes = body_max_bytes(max_input_chars)
         self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +88,7 @@ class RequestGate:
             return
         try:
             async with asyncio.timeout(self._body_seconds):
-                body = await _read(receive, headers)
+                body = await _read(receive, headers, self._body_bytes)
         except TimeoutError:
             await _http_error(408, "The request's body came too slowly")(scope, receive, send)
             return
@@ -85,17 +97,16 @@ class RequestGate:
             return
         if body is None:
             return
-        version = headers.get(VERSION_HEADER, "")
-        if not version:
-            version = parse_qs(scope["query_string"].decode("latin-1")).get("A2A-Version", [""])[0]
-            if version:  # A2A 1.0 §3.6.1 allows the parameter; the SDK reads only the header
-                raw = version.encode("latin-1", "replace")
-                scope = {**scope, "headers": [*scope["headers"], (VERSION_HEADER.encode(), raw)]}
-        method, refused = examine(body, version)
-        if refused is not None:
-            await JSONResponse(refused)(scope, receive, send)
+        version = headers.get(VERSION_HEADER, "") or _version_parameter(scope)
+        found = examine(body, version)
+        if found.refusal is not None:
+            await JSONResponse(found.refusal)(scope, receive, send)
             return
-        await ErrorShim(self.app, method, self._no_running)(scope, _replay(body, receive), send)
+        passed = [(name, value) for name, value in scope["headers"] if name in PASSED_HEADERS]
+        if version:
+            passed.append((VERSION_HEADER.encode(), version.encode("latin-1", "replace")))
+        app = ErrorShim(self.app, found.method, self._no_running)
+        await app({**scope, "headers": passed, "query_string": b""}, _replay(found.body, receive), send)
 
 
 class ErrorShim:
@@ -163,11 +174,25 @@ def _http_error(status: int, sentence: str) -> JSONResponse:
     return JSONResponse(response(None, error(INVALID_REQUEST, sentence)), status_code=status, headers=headers)
 
 
-async def _read(receive: Receive, headers: Headers) -> bytes | str | None:
-    """Return the body, a sentence when it is too large, None when the client has gone."""
-    too_large = f"The request is larger than {BODY_MAX_BYTES} bytes"
+def body_max_bytes(max_input_chars: int) -> int:
+    """Return how large a request may be, in bytes."""
+    return max(BODY_MIN_BYTES, max_input_chars * BODY_BYTES_PER_CHARACTER + BODY_FRAME_BYTES)
+
+
+def _version_parameter(scope: Scope) -> str:
+    """Return the version that the address names (A2A 1.0 §3.6.1); the SDK reads only the header."""
+    query = scope["query_string"]
+    if len(query) > QUERY_MAX_BYTES:
+        return ""
+    values: list[str] = parse_qs(query.decode("latin-1")).get("A2A-Version", [""])
+    return values[0]
+
+
+async def _read(receive: Receive, headers: Headers, most: int) -> bytes | str | None:
+    """Return the body, a sentence when it is larger than `most` bytes, None when the client has gone."""
+    too_large = f"The request is larger than {most} bytes"
     length = headers.get("content-length", "")
-    if length.isdecimal() and int(length[:20]) > BODY_MAX_BYTES:
+    if length.isdecimal() and int(length[:20]) > most:
         return too_large
     body = bytearray()
     while True:
@@ -175,7 +200,7 @@ async def _read(receive: Receive, headers: Headers) -> bytes | str | None:
         if message["type"] == "http.disconnect":
             return None
         body += message.get("body", b"")
-        if len(body) > BODY_MAX_BYTES:
+        if len(body) > most:
             return too_large
         if not message.get("more_body"):
             return bytes(body)

@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         asyncio.run(forward(options.host, options.port, options.target))
     except GatehouseError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(error.report())
         return error.exit_code
     except KeyboardInterrupt:
         return 130

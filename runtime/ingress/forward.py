@@ -4,8 +4,10 @@ Why a process of its own: the front has no network, so something must have the p
 holds nothing worth taking (architecture §2). It reads no byte of what it carries. Standard library only: it
 must stay small.
 
-Each direction is copied with backpressure (one chunk in memory), ends on its own (a client may stop sending
-and still read its stream), and the whole connection ends when neither direction moved for `idle_seconds`.
+Each direction is copied with backpressure (one chunk in memory). A client may stop sending and still read
+its stream; when the front has ended its side, the connection is over. It also ends when neither direction
+moved for `idle_seconds`. The front hears of a client with its first byte: one that sends none is closed after
+`first_byte_seconds`, and makes room at once when all places are taken, the oldest first.
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from runtime import layout
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_CONNECTIONS = 512
 CONNECT_SECONDS = 2.0
+FIRST_BYTE_SECONDS = 15.0
 # A blocking answer is silent for as long as a turn takes; a stream pings every 3 s.
-IDLE_SECONDS = 330.0
+IDLE_SECONDS = layout.TURN_MAX_SECONDS + 30.0
+LINGER_SECONDS = 2.0  # for the client to read the front's last words and to close
 CHUNK_BYTES = 64 * 1024
 DRAIN_SECONDS = 15.0  # the front ends its turns within 10
 
@@ -50,17 +56,21 @@ class Forwarder:
         max_connections: int = MAX_CONNECTIONS,
         idle_seconds: float = IDLE_SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
+        first_byte_seconds: float = FIRST_BYTE_SECONDS,
     ) -> None:
         self._target = str(target)
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
         self._connect_seconds = connect_seconds
+        self._first_byte_seconds = first_byte_seconds
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
+        # Those that have sent nothing so far, oldest first.
+        self._silent: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def open_connections(self) -> int:
-        """Connections that are forwarded now."""
+        """Connections that have a place now."""
         return len(self._connections)
 
     @property
@@ -92,17 +102,38 @@ class Forwarder:
         task = asyncio.current_task()
         if task is None:
             return
-        if len(self._connections) >= self._max_connections:
+        if len(self._connections) >= self._max_connections and not self._drop_silent():
             await _say(writer, BUSY)
             return
         self._connections.add(task)
+        self._silent[task] = writer
         try:
-            await self._forward(reader, writer)
+            await self._forward(reader, writer, task)
         finally:
+            self._silent.pop(task, None)
             self._connections.discard(task)
             await _close(writer)
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _drop_silent(self) -> bool:
+        """Give the place of the connection that has been silent longest to another; False when none is."""
+        if not self._silent:
+            return False
+        oldest = next(iter(self._silent))
+        self._connections.discard(oldest)
+        self._silent.pop(oldest).transport.abort()
+        return True
+
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, task: asyncio.Task[None]
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._first_byte_seconds):
+                first = await reader.read(CHUNK_BYTES)
+        except (OSError, TimeoutError):
+            return
+        if not first:
+            return
+        self._silent.pop(task, None)
         try:
             async with asyncio.timeout(self._connect_seconds):
                 back_reader, back_writer = await asyncio.open_unix_connection(self._target, limit=CHUNK_BYTES)
@@ -110,28 +141,30 @@ class Forwarder:
             await _say(writer, UNAVAILABLE)
             return
         activity = _Activity(asyncio.get_running_loop().time())
-        copies = {
-            asyncio.create_task(_copy(reader, back_writer, activity)),
-            asyncio.create_task(_copy(back_reader, writer, activity)),
-        }
+        back_writer.write(first)
+        sending = asyncio.create_task(_copy(reader, back_writer, activity))
+        answering = asyncio.create_task(_copy(back_reader, writer, activity))
         try:
-            await self._watch(copies, activity)
+            await self._watch(sending, answering, activity)
         finally:
-            for copy in copies:
+            for copy in (sending, answering):
                 copy.cancel()
-            await asyncio.gather(*copies, return_exceptions=True)
+            await asyncio.gather(sending, answering, return_exceptions=True)
             await _close(back_writer)
 
-    async def _watch(self, copies: set[asyncio.Task[bool]], activity: _Activity) -> None:
-        """Return when both directions have ended, one has broken, or neither has moved for too long."""
-        pending = copies
-        while pending:
+    async def _watch(
+        self, sending: asyncio.Task[bool], answering: asyncio.Task[bool], activity: _Activity
+    ) -> None:
+        """Return when the front has ended, one direction has broken, or neither has moved for too long."""
+        pending = {sending, answering}
+        while not answering.done():
             rest = activity.at + self._idle_seconds - asyncio.get_running_loop().time()
             if rest <= 0:
                 return
             done, pending = await asyncio.wait(pending, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
             if any(not copy.result() for copy in done):
                 return
+        await asyncio.wait({sending}, timeout=LINGER_SECONDS)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, activity: _Activity) -> bool:

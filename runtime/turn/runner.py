@@ -1,7 +1,9 @@
 """Turn path 5/13: how a planned turn gets run, whoever runs it.
 
 SandboxRunner hands the plan to the spawner and reads its NDJSON (docs/reference/protocols.md). Whatever the
-spawner or the turn does, the caller gets exactly one terminal event, in time.
+spawner or the turn does, the caller gets exactly one terminal event, and gets it in the turn's own time: the
+spawner is given a little less, so that a turn that runs out of it has ended by then, and one that has not is
+told as a timeout first and ended after.
 """
 
 from __future__ import annotations
@@ -25,9 +27,12 @@ if TYPE_CHECKING:
     from runtime.turn.plan import TurnPlan
 
 CONNECT_SECONDS = 2.0
-SLACK_SECONDS = 5.0  # for the spawner's end of a turn (close doors, kill, remove, verify) after its deadline
+END_SECONDS = 1.5  # of a turn's time, for the spawner's end of it: close doors, kill, remove, verify
+END_SHARE = 0.25  # the most of a short turn's time that is kept for its end
+SPAWNER_MIN_SECONDS = 1.0  # it takes no shorter turn
 RESULT_GRACE_SECONDS = 3.0  # after the CLI's result: for the container's removal and the usage
 CANCEL_SECONDS = 5.0
+CONNECTIONS = 160  # as many turns as max_concurrency can be, the DELETE of each, and questions beside them
 TURN_HEADER = "gatehouse-turn"
 # A line of 8 MiB can be longer as JSON; six times when every character of it is escaped.
 WIRE_LINE_MAX_BYTES = 6 * LINE_MAX_BYTES + 1024
@@ -43,6 +48,7 @@ class Runner(Protocol):
     def run(self, plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
         """Yield the turn's events: exactly one terminal one, last, within `plan.timeout_seconds`.
 
+        What is left to clean up after the terminal event is done when the generator is run on or closed.
         Raises nothing but `asyncio.CancelledError`. Closing the generator or cancelling its task ends the
         turn and removes its container before it returns.
         """
@@ -65,14 +71,12 @@ class SandboxRunner:
         self,
         socket: Path = layout.SPAWN_SOCKET,
         *,
-        slack_seconds: float = SLACK_SECONDS,
         result_grace_seconds: float = RESULT_GRACE_SECONDS,
         cancel_seconds: float = CANCEL_SECONDS,
     ) -> None:
-        self._slack_seconds = slack_seconds
         self._result_grace_seconds = result_grace_seconds
         self._cancel_seconds = cancel_seconds
-        limits = httpx2.Limits(max_connections=64, max_keepalive_connections=4)
+        limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=4)
         self._client = httpx2.AsyncClient(
             transport=httpx2.AsyncHTTPTransport(uds=str(socket), limits=limits),
             base_url="http://spawner",
@@ -99,7 +103,7 @@ class SandboxRunner:
 
     async def run(self, plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
         """Run one turn; see Runner."""
-        deadline = asyncio.get_running_loop().time() + plan.timeout_seconds + self._slack_seconds
+        deadline = asyncio.get_running_loop().time() + plan.timeout_seconds
         turn = _SpawnedTurn(self._client, deadline)
         stream = TurnStream()
         try:
@@ -144,7 +148,7 @@ class _SpawnedTurn:
             "context": plan.context,
             "visitor": plan.visitor,
             "prompt": plan.prompt,
-            "timeout_seconds": plan.timeout_seconds,
+            "timeout_seconds": spawner_seconds(plan.timeout_seconds),
         }
         request = self._client.build_request("POST", "/turns", json=body)
         self._response = await self._bounded(self._client.send(request, stream=True))
@@ -196,6 +200,11 @@ class _SpawnedTurn:
             raise SpawnerError(
                 Cause.SPAWNER, f"the spawner is out of reach: {type(error).__name__}"
             ) from None
+
+
+def spawner_seconds(timeout_seconds: float) -> float:
+    """Return how long the spawner may run a turn whose answer is due in `timeout_seconds`."""
+    return max(SPAWNER_MIN_SECONDS, timeout_seconds - min(END_SECONDS, timeout_seconds * END_SHARE))
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

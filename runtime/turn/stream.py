@@ -25,7 +25,9 @@ STEPS_MAX = 200
 NAME_MAX_CHARS = 80
 OTHER_TOOL = "Other"
 
-_GRANT = re.compile(r"mcp__grants__([A-Za-z0-9_-]{1,64})")
+GRANT_PREFIX = "mcp__grants__"
+
+_GRANT = re.compile(GRANT_PREFIX + "([A-Za-z0-9_-]{1,64})")
 _API_ERROR_MARKS = ("is_api_error_message", "isApiErrorMessage")
 
 # Why the spawner's `end` without a `result` fails a turn. `exited` is judged by what was said.
@@ -198,8 +200,8 @@ def step_of(untrusted_tool: str, untrusted_input: object) -> Step:
     if grant:
         name = grant.group(1)
         if "intake" in name or "book" in name:
-            return Step(untrusted_tool, "Recording your request")
-        return Step(untrusted_tool, f"Using {name}")
+            return Step(GRANT_PREFIX + name, "Recording your request")
+        return Step(GRANT_PREFIX + name, f"Using {name}")
     match untrusted_tool:
         case "Read":
             path = _mapping(untrusted_input).get("file_path")

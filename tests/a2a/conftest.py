@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
-import uvicorn
 
 from runtime.agents.definition import AgentDefinition, Card, Grounding, Limits, Provider, Skill, Tools
 from runtime.front.readiness import Readiness
-from runtime.server import build_app
+from runtime.server import build_app, server_config
 from runtime.serving import QuietServer
 from runtime.turn.events import Answer, TurnEvent
 
@@ -167,17 +166,17 @@ async def serving(
     *,
     demo: bool = False,
     own_url: bool = False,
+    readiness: Readiness | None = None,
     **options: Any,
 ) -> AsyncGenerator[Front, None]:
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     if own_url:
         agent = replace(agent, card=replace(agent.card, public_url=url))
-    readiness = Readiness(FakeSpawner(agent.digest, demo), agent.id, agent.digest)
+    readiness = readiness or Readiness(FakeSpawner(agent.digest, demo), agent.id, agent.digest)
     await readiness.wait()
     app = build_app(agent, runner, readiness, executor_options={"snapshot_seconds": 0.0} | options)
-    config = uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=3)
-    server = QuietServer(config)
+    server = QuietServer(server_config(app))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()
 
@@ -201,6 +200,7 @@ class Kit:
     message10 = staticmethod(message10)
     texts = staticmethod(texts)
     Runner = ScriptedRunner
+    Spawner = FakeSpawner
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from runtime.agents.definition import Tools
+from runtime.front.executor import SNAPSHOTS_MAX
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, TurnEvent
-from runtime.turn.stream import LINE_MAX_BYTES
+from runtime.turn.receipt import Receipt, Receipts
+from runtime.turn.stream import OTHER_TOOL, STEPS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -264,9 +268,60 @@ async def test_a_non_blocking_send_returns_at_once_and_the_task_finishes(front: 
 async def test_a_flood_of_events_stays_below_the_limit_at_which_a_reader_is_dropped(
     front: Any, kit: Any
 ) -> None:
-    long = "word " * 4000
-    assert len(long) < LINE_MAX_BYTES
-    front.runner.script = playing(*(Snapshot(long[: 70 + n]) for n in range(3000)), Answer(long))
+    long = "a " * 2000
+    # Each shows a word more than the one before; beyond 1024 events the SDK drops a reader.
+    front.runner.script = playing(*(Snapshot(long[: 70 + 2 * n]) for n in range(1500)), Answer(long))
     events = [event["result"] async for event in front.events("message/stream", kit.message03("hello"))]
-    assert len(events) < 1000
+    assert SNAPSHOTS_MAX < len(events) < SNAPSHOTS_MAX + 10
+    assert SNAPSHOTS_MAX + STEPS_MAX < 1024
     assert events[-1]["final"] is True
+
+
+@pytest.mark.control("ANS-01", "LOAD-01")
+@pytest.mark.parametrize("last", [Answer("done"), Failed(Cause.TIMEOUT, "x")])
+async def test_the_answer_comes_before_the_cleanup_and_the_slot_is_free_after_it(
+    kit: Any, last: TurnEvent
+) -> None:
+    may_clean = asyncio.Event()
+
+    async def slow_to_clean(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+        try:
+            yield last
+        finally:
+            await may_clean.wait()
+
+    agent = kit.definition(max_concurrency=1, timeout_seconds=0.2)
+    async with kit.serving(kit.Runner(slow_to_clean), agent, watchdog_slack_seconds=0.05) as front:
+        task = await front.ask("hello")
+        assert kit.texts(task)[0] == (last.text if isinstance(last, Answer) else agent.messages.timeout)
+        assert front.runner.closed == 0
+        assert front.executor.running == 1
+        assert kit.texts(await front.ask("another"))[0] == agent.messages.busy
+        turn = next(iter(front.executor._turns.values()))
+        with pytest.raises(TimeoutError):  # past the turn's time and the watchdog's
+            async with asyncio.timeout(0.5):
+                await turn.settled.wait()
+        assert front.executor.running == 1
+        may_clean.set()
+        await turn.settled.wait()
+        assert front.runner.closed == 1
+        assert front.executor.running == 0
+
+
+@pytest.mark.control("ANS-01")
+async def test_a_turn_is_planned_for_what_is_left_of_its_time_and_no_more(front: Any) -> None:
+    await front.ask("hello")
+    assert 0 < front.runner.plans[-1].timeout_seconds <= front.agent.limits.timeout_seconds
+
+
+async def test_only_the_agent_s_own_tools_are_named_in_the_receipt(
+    kit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Receipt] = []
+    monkeypatch.setattr(Receipts, "write", lambda _self, receipt: written.append(receipt))
+    agent = replace(kit.definition(), tools=Tools(("Read",), ("opening_hours",)))
+    names = ["Read", "mcp__grants__opening_hours", "mcp__grants__made_up", "Glob"]
+    script = playing(*(Step(name, "Working") for name in names), Answer("x"))
+    async with kit.serving(kit.Runner(script), agent) as front:
+        await front.ask("hello")
+    assert written[0].steps == {"Read": 1, "mcp__grants__opening_hours": 1, OTHER_TOOL: 2}

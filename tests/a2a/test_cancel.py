@@ -3,10 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.types import (
+    CancelTaskRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    TaskState,
+    TaskStatusUpdateEvent,
+)
+from a2a.utils.errors import UnsupportedOperationError
 
+from runtime.front.card import agent_card
+from runtime.front.handler import READERS_MAX, FrontRequestHandler
+from runtime.front.tasks import BoundedTaskStore
 from runtime.turn.events import Answer, Snapshot, TurnEvent
 
 if TYPE_CHECKING:
@@ -98,6 +116,142 @@ async def test_five_cancels_at_once_end_the_run_once_and_the_stream_says_so_once
     assert [event.get("status", {}).get("state") for event in seen].count("canceled") == 1
     assert seen[-1]["final"] is True
     assert front.runner.closed == 1
+
+
+@dataclass
+class InTheSdk:
+    """A turn that runs, asked for at the SDK's handler, with streams of it that nobody reads on.
+
+    Readers that are behind show the SDK's fault: it closes a task's queues only when all is read, and a
+    cancellation that comes meanwhile makes it forget to.
+    """
+
+    handler: FrontRequestHandler
+    streams: list[AsyncGenerator[Any, None]]
+    request: CancelTaskRequest
+
+    @classmethod
+    async def started(cls, front: Any, readers: int = 1, loops: int = 20) -> InTheSdk:
+        """Start one and give it `loops` turns of the loop."""
+
+        async def script(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+            for number in range(5):
+                yield Snapshot("x y " * (60 + 10 * number))
+            await asyncio.Event().wait()
+
+        front.runner.script = script
+        card = agent_card(front.agent, demo=False)
+        handler = FrontRequestHandler(
+            agent_executor=front.executor, task_store=BoundedTaskStore(), agent_card=card
+        )
+        message = Message(role=Role.ROLE_USER, message_id="m", parts=[Part(text="hello")])
+        stream = handler.on_message_send_stream(SendMessageRequest(message=message), ServerCallContext())
+        task = await anext(stream)
+        await turns_of_the_loop(loops)
+        self = cls(handler, [stream], CancelTaskRequest(id=task.id))
+        for _ in range(readers):
+            self.streams.append(self.read())
+            await anext(self.streams[-1])
+        return self
+
+    def read(self) -> AsyncGenerator[Any, None]:
+        asked = SubscribeToTaskRequest(id=self.request.id)
+        return self.handler.on_subscribe_to_task(asked, ServerCallContext())
+
+    def cancel(self) -> asyncio.Task[Any]:
+        return asyncio.create_task(self.handler.on_cancel_task(self.request, ServerCallContext()))
+
+    async def last_states(self) -> list[Any]:
+        """Read every stream to its end and return the last state that each told."""
+
+        async def read(stream: AsyncGenerator[Any, None]) -> Any:
+            return [event.status.state async for event in stream if isinstance(event, TaskStatusUpdateEvent)]
+
+        return [states[-1] for states in await asyncio.gather(*map(read, self.streams))]
+
+    async def close(self) -> None:
+        for stream in self.streams:
+            await stream.aclose()
+        await self.handler.aclose()
+
+
+async def turns_of_the_loop(count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("loops", range(3, 9))
+async def test_cancels_that_come_while_the_sdk_cleans_up_do_not_keep_a_stream_open(
+    front: Any, loops: int
+) -> None:
+    for apart in range(16):
+        sdk = await InTheSdk.started(front, loops=loops)
+        cancels = [sdk.cancel()]
+        await turns_of_the_loop(apart)
+        cancels.append(sdk.cancel())
+        async with asyncio.timeout(5):
+            assert await sdk.last_states() == [TaskState.TASK_STATE_CANCELED] * 2
+            await asyncio.gather(*cancels, return_exceptions=True)
+        await sdk.close()
+
+
+@pytest.mark.parametrize("late", [0, 3, 4, 5, 8])
+async def test_a_cancellation_of_the_sdk_s_that_comes_after_the_turn_s_end_does_not_keep_a_stream_open(
+    front: Any, late: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancel = front.executor.cancel
+
+    async def slow(*arguments: Any) -> None:
+        await cancel(*arguments)
+        await turns_of_the_loop(late)
+
+    monkeypatch.setattr(front.executor, "cancel", slow)
+    for loops in (10, 20, 40):
+        sdk = await InTheSdk.started(front, loops=loops)
+        cancelling = sdk.cancel()
+        await turns_of_the_loop(loops)
+        async with asyncio.timeout(5):
+            assert await sdk.last_states() == [TaskState.TASK_STATE_CANCELED] * 2
+            assert (await cancelling).status.state == TaskState.TASK_STATE_CANCELED
+        await sdk.close()
+
+
+async def test_a_cancel_that_fails_when_all_who_asked_have_gone_is_no_unread_exception(
+    front: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unread: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unread.append(context))
+    begun, may_fail = asyncio.Event(), asyncio.Event()
+
+    async def failing(*_arguments: Any) -> None:
+        begun.set()
+        await may_fail.wait()
+        raise OSError
+
+    sdk = await InTheSdk.started(front)
+    monkeypatch.setattr(DefaultRequestHandler, "on_cancel_task", failing)
+    asking = sdk.cancel()
+    await begun.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    may_fail.set()
+    await turns_of_the_loop(3)
+    gc.collect()
+    assert sdk.handler._cancels == {}
+    assert unread == []
+    await sdk.close()
+
+
+async def test_a_task_is_read_by_a_few_streams_at_a_time(front: Any) -> None:
+    sdk = await InTheSdk.started(front, READERS_MAX)
+    with pytest.raises(UnsupportedOperationError):
+        await anext(sdk.read())
+    await sdk.streams.pop().aclose()
+    sdk.streams.append(sdk.read())
+    await anext(sdk.streams[-1])
+    await sdk.close()
+    assert not sdk.handler._readers
 
 
 async def test_a_blocking_sender_gets_its_task_back_as_canceled(front: Any, kit: Any) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from runtime.front.readiness import Readiness
+
 
 async def test_both_well_known_paths_serve_the_same_bytes(front: Any) -> None:
     first = await front.http.get("/.well-known/agent-card.json")
@@ -45,6 +47,25 @@ async def test_the_card_says_that_the_words_bind_nobody_and_when_it_is_the_demo(
         assert "binds nobody" in description
         assert "demo model" in description
         assert (await front.http.get("/ready")).json() == {"status": "ready", "demo": True}
+
+
+async def test_the_card_follows_when_the_demo_gives_way_to_a_model(kit: Any) -> None:
+    agent = kit.definition()
+    spawner = kit.Spawner(agent.digest, demo=True)
+    now = 0.0
+    readiness = Readiness(spawner, agent.id, agent.digest, clock=lambda: now)
+    async with kit.serving(kit.Runner(), agent, readiness=readiness) as front:
+        paths = ("/.well-known/agent.json", "/.well-known/agent-card.json")
+        first = [await front.http.get(path) for path in paths]
+        assert all("demo model" in answer.json()["description"] for answer in first)
+        spawner.demo = False
+        now += 60
+        assert (await front.http.get("/ready")).json() == {"status": "ready"}
+        for path, before in zip(paths, first, strict=True):
+            after = await front.http.get(path, headers={"if-none-match": before.headers["etag"]})
+            assert after.status_code == 200
+            assert "demo model" not in after.json()["description"]
+            assert after.headers["etag"] != before.headers["etag"]
 
 
 async def test_health_is_exactly_the_status_and_the_agent(front: Any) -> None:

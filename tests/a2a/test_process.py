@@ -48,6 +48,7 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path / "instances" / "test"
     (folder / "tools").mkdir(parents=True)
     (tmp_path / "grounding").mkdir()
+    (tmp_path / "grounding" / "fact.md").write_text("A fact.\n")
     (folder / "agent.yaml").write_text(AGENT)
     (folder / "system-prompt.md").write_text("You are a test.\n")
     return tmp_path
@@ -178,7 +179,9 @@ def test_a_taken_port_is_one_sentence_and_exit_4(root: Path) -> None:
         port = str(listener.getsockname()[1])
         done = run("--agent", "test", "--root", str(root), "--port", port)
     assert done.returncode == 4
-    assert done.stderr == f"Port {port} on 127.0.0.1 is taken. (stop what uses it, or choose --port)\n"
+    assert done.stderr == (
+        f"gatehouse: port-in-use: Port {port} on 127.0.0.1 is taken. (stop what uses it, or choose --port)\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -200,6 +203,8 @@ def test_bad_input_is_a_sentence_and_its_exit_code_and_no_traceback(
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.strip()
+    if arguments:  # argparse says the missing name itself
+        assert all(line.startswith("gatehouse: ") for line in done.stderr.splitlines())
 
 
 async def test_another_definition_at_the_spawner_is_exit_8(root: Path) -> None:

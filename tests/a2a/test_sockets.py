@@ -44,6 +44,7 @@ sys.exit(main(["--agent", "test", "--root", sys.argv[1], "--spawn-socket", str(h
 
 def make_instance(root: Path) -> str:
     (root / "grounding").mkdir()
+    (root / "grounding" / "fact.md").write_text("A fact.\n")
     folder = root / "instances" / "test"
     (folder / "tools").mkdir(parents=True)
     (folder / "agent.yaml").write_text("name: Test\ndescription: A test.\ngrounding_dir: grounding\n")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from a2a.server.routes.jsonrpc_dispatcher import JsonRpcDispatcher
+
+from runtime.front.tasks import BoundedTaskStore
+from runtime.front.wire import body_max_bytes
 
 CANARY = "CANARY-value-5150"
 
@@ -147,15 +152,105 @@ async def test_another_content_type_is_415_and_runs_nothing(front: Any, kit: Any
 
 @pytest.mark.control("WIRE-03")
 async def test_a_body_over_the_cap_is_413_with_and_without_a_length(front: Any) -> None:
-    assert (await raw(front, b"x" * (256 * 1024 + 1))).status_code == 413
+    assert body_max_bytes(front.agent.limits.max_input_chars) == 64 * 1024
+    assert (await raw(front, b"x" * (64 * 1024 + 1))).status_code == 413
 
     async def chunks() -> Any:
         for _ in range(6):
-            yield b"x" * 65536
+            yield b"x" * 16384
 
     answer = await front.http.post("/", content=chunks(), headers={"content-type": "application/json"})
     assert answer.status_code == 413
-    assert (await raw(front, b" " * (256 * 1024 - 1) + b"{")).json()["error"]["code"] == -32700
+    assert (await raw(front, b" " * (64 * 1024 - 1) + b"{")).json()["error"]["code"] == -32700
+
+
+async def test_a_message_of_the_longest_length_passes_however_it_is_escaped(kit: Any) -> None:
+    agent = kit.definition(max_input_chars=20_000)
+    async with kit.serving(kit.Runner(), agent) as front:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": kit.message03("🎉" * 20_000)}
+        sent = json.dumps(body, ensure_ascii=True).encode()
+        assert len(sent) > 12 * 20_000
+        assert (await raw(front, sent)).json()["result"]["status"]["state"] == "completed"
+        assert front.runner.prompt()[-1]["text"] == "🎉" * 20_000
+
+
+HOSTILE = {"a": [0] * 80_000}
+FILLED = {"a": [0] * 1500}
+
+
+def hostile(kit: Any) -> list[tuple[str, bytes]]:
+    """Return what one visitor may send to make the front work or remember: version and body."""
+    bodies = []
+    for big in (HOSTILE, FILLED):
+        for version, method, message in (
+            ("", "message/send", kit.message03),
+            ("", "message/stream", kit.message03),
+            ("1.0", "SendMessage", kit.message10),
+            ("1.0", "SendStreamingMessage", kit.message10),
+        ):
+            part = {"text": ""} if version else {"kind": "text", "text": ""}
+            bodies += [
+                (version, method, message("", message={"metadata": big})),
+                (version, method, message("", metadata=big)),
+                (version, method, message("", message={"parts": [part | {"metadata": big}]})),
+                (version, method, message("", message={"extensions": ["x"] * len(big["a"])})),
+                (version, method, message("", message={"parts": [part] * 20_000})),
+                (version, method, message("x" * 250_000)),
+            ]
+        for version, method in (("", "tasks/get"), ("", "tasks/cancel"), ("1.0", "GetTask"), ("1.0", "nope")):
+            bodies.append((version, method, {"id": "t", "metadata": big}))
+    return [
+        (version, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode())
+        for version, method, params in bodies
+    ]
+
+
+@pytest.mark.control("WIRE-03")
+async def test_no_body_makes_the_sdk_see_or_the_store_keep_much(
+    kit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bytes] = []
+    kept: list[int] = []
+    handle = JsonRpcDispatcher.handle_requests
+    save = BoundedTaskStore.save
+
+    async def spy(self: Any, request: Any) -> Any:
+        seen.append(await request.body())
+        assert len(request.headers) <= 4
+        return await handle(self, request)
+
+    async def spy_save(self: Any, task: Any, context: Any) -> None:
+        await save(self, task, context)
+        kept.append(task.ByteSize())
+
+    monkeypatch.setattr(JsonRpcDispatcher, "handle_requests", spy)
+    monkeypatch.setattr(BoundedTaskStore, "save", spy_save)
+    extra = {"x-more": "y" * 8000, "a2a-extensions": ",".join(f"https://example.org/{n}" for n in range(200))}
+    async with kit.serving(kit.Runner(), kit.definition(max_input_chars=3000)) as front:
+
+        async def send(version: str, body: bytes) -> int:
+            headers = extra | ({"A2A-Version": version} if version else {})
+            return int((await raw(front, body, **headers)).status_code)
+
+        sending = [asyncio.create_task(send(*one)) for one in hostile(kit)]
+        health = [(await front.http.get("/health")).status_code for _ in range(10)]
+        statuses = await asyncio.gather(*sending)
+        too_long = await front.ask("x" * 40_000)
+        assert front.runner.plans == []
+    assert set(health) == {200}
+    assert set(statuses) == {200, 413}
+    assert seen
+    assert max(body.count(b",") for body in seen) < 20
+    assert too_long["status"]["state"] == "completed"
+    assert len(too_long["history"][0]["parts"][0]["text"]) == 3000
+    assert max(kept) < 5000
+
+
+async def test_the_history_of_a_task_holds_the_text_alone(front: Any) -> None:
+    task = await front.ask("hello", message={"metadata": {"a": CANARY}, "extensions": [CANARY]})
+    again = (await front.rpc("tasks/get", {"id": task["id"]}))["result"]
+    assert CANARY not in json.dumps([task, again])
+    assert again["history"][0]["parts"] == [{"kind": "text", "text": "hello"}]
 
 
 async def test_parts_that_are_no_text_are_refused_in_both_dialects(front: Any, kit: Any) -> None:

@@ -63,6 +63,7 @@ class Row:
     stop_seconds: int | None = None
     resolvers: tuple[str, ...] = ()
     holds_engine: bool = False
+    only_read: frozenset[str] = frozenset()  # volumes whose sockets it may reach and not replace
 
 
 INSTANCES = {"/srv/gatehouse/instances": ("./instances", False)}
@@ -80,6 +81,7 @@ TABLE = {
         networks=frozenset({"edge"}),
         memory_bytes=64 * MIB,
         volumes={"front-local": SOCKETS + "front-local"},
+        only_read=frozenset({"front-local"}),
         ports=("127.0.0.1:PORT->8011/tcp",),
         stop_seconds=30,
         resolvers=("127.0.0.1",),
@@ -94,6 +96,7 @@ TABLE = {
             "spawn": SOCKETS + "spawn",
             "ops-front": SOCKETS + "ops",
         },
+        only_read=frozenset({"spawn"}),
         binds=INSTANCES,
         settings=IMAGE_SETTINGS | AGENT_SETTINGS,
         stop_seconds=30,
@@ -110,6 +113,7 @@ TABLE = {
             "ops-spawner": SOCKETS + "ops",
             "packs": "/var/lib/gatehouse/packs",
         },
+        only_read=frozenset({"ctl-model"}),
         binds={**INSTANCES, "/var/run/docker.sock": ("/var/run/docker.sock", True)},
         settings=IMAGE_SETTINGS | SPAWNER_SETTINGS,
         stop_seconds=30,
@@ -134,7 +138,7 @@ TABLE = {
 }
 
 # Folders of sockets: who may list them, and who may replace what is in them.
-SOCKET_FOLDER = "size=1m,mode=2770,uid=0,gid=10101"
+SOCKET_FOLDER = "size=1m,nr_inodes=64,mode=2770,uid=0,gid=10101"
 VOLUME_OPTIONS = {
     "front-local": SOCKET_FOLDER,
     "front-tunnel": SOCKET_FOLDER,
@@ -143,7 +147,7 @@ VOLUME_OPTIONS = {
     "ops-front": SOCKET_FOLDER,
     "ops-spawner": SOCKET_FOLDER,
     "ops-modelproxy": SOCKET_FOLDER,
-    "doors": "size=1m,mode=1771,uid=0,gid=10101",
+    "doors": "size=1m,nr_inodes=4096,mode=1771,uid=0,gid=10101",
     "packs": None,
     "state-model": None,
 }

@@ -110,7 +110,8 @@ def test_a_service_has_the_networks_of_the_table(plain: Plain, found: dict[str, 
 def test_a_service_has_the_mounts_of_the_table(plain: Plain, found: dict[str, Any], row: Row) -> None:
     volumes = {m["Name"]: m["Destination"] for m in found["Mounts"] if m["Type"] == "volume"}
     assert volumes == {f"{plain.project}_{name}": place for name, place in row.volumes.items()}
-    assert all(m["RW"] for m in found["Mounts"] if m["Type"] == "volume")
+    only_read = {m["Name"] for m in found["Mounts"] if m["Type"] == "volume" and not m["RW"]}
+    assert only_read == {f"{plain.project}_{name}" for name in row.only_read}
     binds = {m["Destination"]: (m["Source"], m["RW"]) for m in found["Mounts"] if m["Type"] == "bind"}
     assert binds == {
         place: (str(REPO / source) if source.startswith("./") else source, writable)

@@ -1,4 +1,4 @@
-"""The tree of errors: one stable code each, an exit code from the table, fixed text for visitors."""
+"""The tree of errors: one stable code each, an exit code from the table, one way to say it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 
 from runtime import errors
-from runtime.errors import ConfigError, GatehouseError, Problem, SecretError
+from runtime.errors import ConfigError, GatehouseError, PortInUse, Problem, SecretError
 
 EXIT_CODES = {1, 2, 3, 4, 5, 6, 7, 8}
 
@@ -35,7 +35,16 @@ def test_an_error_reads_as_one_sentence_with_its_mend() -> None:
     error = SecretError("the key file cannot be read", "make it readable for uid 10203")
     assert str(error) == "the key file cannot be read (make it readable for uid 10203)"
     assert str(SecretError("the key file is empty")) == "the key file is empty"
-    assert error.sentence not in error.visitor_text
+
+
+def test_a_process_that_ends_says_the_code_and_the_sentence_a_line_for_each_problem() -> None:
+    assert PortInUse("Port 1 is taken.", "choose --port").report() == (
+        "gatehouse: port-in-use: Port 1 is taken. (choose --port)\n"
+    )
+    problems = (Problem("a", 1, 1, "x", "m", "n"), Problem("b", 2, 2, "y", "m", "n"))
+    assert ConfigError(problems).report().splitlines() == [
+        f"gatehouse: config-invalid: {problem}" for problem in problems
+    ]
 
 
 @pytest.mark.parametrize(

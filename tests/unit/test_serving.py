@@ -1,66 +1,179 @@
+"""How long a connection may keep a service waiting: request heads, readers that do not read, garbage."""
+
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from pathlib import Path
-from typing import TYPE_CHECKING
+import contextlib
+import socket
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import uvicorn
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from runtime.serving import bind, serving
+from runtime.server import KEEP_ALIVE_SECONDS, server_config
+from runtime.serving import HEAD_SECONDS, DeadlineProtocol, QuietServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator
 
     from starlette.requests import Request
 
+GET = b"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+class Impatient(DeadlineProtocol):
+    head_seconds = 0.1
+    unread_seconds = 0.1
+
+
+class Served:
+    """A server whose head deadline is a tenth of a second, and what its app needs."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.waiting = asyncio.Event()
+        self.over = asyncio.Event()
+        self.port = 0
+
+    def app(self) -> Starlette:
+        async def hello(_request: Request) -> Response:
+            return PlainTextResponse("hello")
+
+        async def slow(_request: Request) -> Response:
+            self.waiting.set()
+            await self.release.wait()
+            return PlainTextResponse("slow")
+
+        async def endless(_request: Request) -> Response:
+            return StreamingResponse(self.flood())
+
+        return Starlette(routes=[Route("/hello", hello), Route("/slow", slow), Route("/endless", endless)])
+
+    async def flood(self) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 65536
+                await asyncio.sleep(0)  # once the client is gone, sending waits for nothing
+        finally:
+            self.over.set()
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
+
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory() as name:
-        yield Path(name)
+async def served() -> AsyncGenerator[Served, None]:
+    made = Served()
+    listener = socket.create_server(("127.0.0.1", 0))
+    made.port = listener.getsockname()[1]
+    config = uvicorn.Config(
+        made.app(), http=Impatient, ws="none", log_config=None, lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = QuietServer(config)
+    task = asyncio.create_task(server.serve(sockets=[listener]))
+    await server.accepting.wait()
+    yield made
+    made.release.set()
+    server.should_exit = True
+    await task
+    listener.close()
 
 
-async def hello(request: Request) -> Response:
-    return PlainTextResponse(f"hello {len(await request.body())}")
-
-
-APP = Starlette(routes=[Route("/", hello, methods=["GET", "POST"])])
-
-
-async def status(path: Path) -> bytes:
-    reader, writer = await asyncio.open_unix_connection(path)
-    writer.write(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-    line = await reader.readline()
+async def closed(writer: asyncio.StreamWriter) -> None:
     writer.close()
-    return line.split(b" ")[1]
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
-@pytest.mark.control("SPAWN-02")
-async def test_unfinished_requests_take_a_bounded_number_of_connections(folder: Path) -> None:
-    path = folder / "s.sock"
-    async with serving(APP, path, connections=4, grace_seconds=1), asyncio.timeout(10):
-        held = [await asyncio.open_unix_connection(path) for _ in range(4)]
-        for _, writer in held:
-            writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 320000\r\n\r\n")
-        assert await status(path) == b"503"
-        for _, writer in held:
-            writer.close()
-            await writer.wait_closed()
-        answers = [
-            await status(path) for _ in range(50)
-        ]  # the first may come before the server saw them close
-        assert answers[-1] == b"200"
+async def ended(reader: asyncio.StreamReader) -> bytes:
+    """Read to the end, which must come; a reset is an end."""
+    received = b""
+    async with asyncio.timeout(5):
+        with contextlib.suppress(ConnectionResetError):
+            while chunk := await reader.read(65536):
+                received += chunk
+    return received
 
 
-def test_a_socket_of_a_dead_process_is_replaced_and_anything_else_is_not(folder: Path) -> None:
-    path = folder / "s.sock"
-    with bind(path) as first, bind(path) as second:
-        assert first.fileno() != second.fileno()
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(FileExistsError, match="is not a socket"):
-        bind(path)
+@pytest.mark.control("WIRE-03")
+@pytest.mark.parametrize("half", [b"", b"GET /hello HT", b"GET /hello HTTP/1.1\r\nhost: x\r\nx: "])
+async def test_a_head_that_does_not_come_is_cut_off(served: Served, half: bytes) -> None:
+    reader, writer = await served.connect()
+    writer.write(half)
+    assert await ended(reader) == b""
+    await closed(writer)
+
+
+@pytest.mark.control("WIRE-03")
+async def test_bytes_that_come_one_by_one_give_a_head_no_more_time(served: Served) -> None:
+    reader, writer = await served.connect()
+    ending = asyncio.create_task(ended(reader))
+
+    async def trickle() -> None:
+        writer.write(b"GET /hello HTTP/1.1\r\nx: ")
+        while not ending.done():
+            writer.write(b"y")
+            with contextlib.suppress(OSError):
+                await writer.drain()
+            await asyncio.wait({ending}, timeout=0.01)
+
+    async with asyncio.timeout(5):
+        await trickle()
+    assert await ending == b""
+    await closed(writer)
+
+
+@pytest.mark.control("WIRE-03")
+async def test_the_next_head_of_a_connection_has_the_same_time(served: Served) -> None:
+    reader, writer = await served.connect()
+    for _ in range(2):
+        writer.write(GET)
+        assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
+    writer.write(GET[:20])
+    assert await ended(reader) == b""
+    await closed(writer)
+
+
+async def test_an_answer_may_take_longer_than_a_head(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(GET.replace(b"/hello", b"/slow"))
+    await served.waiting.wait()
+    _reader, silent = await served.connect()
+    await ended(_reader)  # a head's time and more has passed
+    served.release.set()
+    assert (await reader.readuntil(b"slow")).startswith(b"HTTP/1.1 200")
+    await closed(silent)
+    await closed(writer)
+
+
+@pytest.mark.control("WIRE-03")
+async def test_a_client_that_reads_nothing_of_its_answer_is_cut_off(served: Served) -> None:
+    _reader, writer = await served.connect()
+    writer.write(GET.replace(b"/hello", b"/endless"))
+    async with asyncio.timeout(5):
+        await served.over.wait()
+    await closed(writer)
+
+
+async def test_garbage_in_the_middle_of_an_answer_ends_the_connection_without_an_exception(
+    served: Served,
+) -> None:
+    failures: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+    reader, writer = await served.connect()
+    writer.write(b"GET /endless HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
+    await reader.read(10)
+    writer.write(b"no chunk at all\r\n")
+    await ended(reader)
+    assert failures == []
+    await closed(writer)
+
+
+def test_the_front_serves_with_these_deadlines() -> None:
+    config = server_config(Starlette())
+    assert config.http is DeadlineProtocol
+    assert DeadlineProtocol.head_seconds == HEAD_SECONDS <= 10
+    assert config.timeout_keep_alive == KEEP_ALIVE_SECONDS <= 20

@@ -20,7 +20,6 @@ from runtime.front.dialects import (
     version_error,
 )
 from runtime.front.handler import TASK_CLOSED
-from runtime.front.jsonrpc import DEPTH_MAX, depth, examine
 
 
 def test_the_method_names_are_those_that_the_sdk_knows() -> None:
@@ -101,28 +100,3 @@ def test_a_version_header_never_comes_back_unless_it_is_a_version(version: str) 
 )
 def test_an_id_is_echoed_only_as_string_or_integer(value: object, shown: object) -> None:
     assert response(value, error(-32600))["id"] == shown
-
-
-@given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_examining_any_body_never_raises(body: bytes) -> None:
-    method, refused = examine(body, "1.0")
-    assert isinstance(method, str)
-    assert refused is None or refused["error"]["code"] in ERRORS
-
-
-@given(JSON)
-def test_the_depth_of_json_is_counted_outside_strings(value: Any) -> None:
-    def nested(item: Any) -> int:
-        if isinstance(item, list):
-            return 1 + max(map(nested, item), default=0)
-        if isinstance(item, dict):
-            return 1 + max(map(nested, item.values()), default=0)
-        return 0
-
-    assert depth(json.dumps(value).encode()) == nested(value)
-
-
-def test_hostile_quotes_and_brackets_are_counted_in_one_pass() -> None:
-    assert depth(b'"\\' * 120_000) == 0
-    assert depth(b'"' * 250_000) == 0
-    assert depth(b"[" * 250_000) > DEPTH_MAX

@@ -87,6 +87,64 @@ async def test_a_context_is_forgotten_after_a_day() -> None:
     assert await say(memory, context, "b") == ()
 
 
+@pytest.mark.control("MEM-01")
+async def test_a_conversation_in_which_a_turn_runs_is_not_forgotten() -> None:
+    clock = Clock()
+    memory = Memory(1, 5, max_bytes=1, clock=clock)
+    running, *others = ids(4)
+    async with memory.turn(running):
+        for other in others:
+            await say(memory, other, "x")
+        clock.now += MAX_AGE_SECONDS + 1
+        async with memory.turn(others[0]):
+            assert memory.waiting(running) == 0
+            waiting = asyncio.create_task(say(memory, running, "second"))
+            await until(lambda: memory.waiting(running) == 1)
+        memory.remember(running, Exchange("first", "answer"))
+    assert await waiting == (Exchange("first", "answer"),)
+
+
+async def test_a_turn_s_end_counts_as_its_conversation_s_use() -> None:
+    memory = Memory(1, 5)
+    long, short = ids(2)
+    async with memory.turn(long):
+        await say(memory, short, "x")
+        memory.remember(long, Exchange("first", "answer"))
+    assert await say(memory, long, "y") == (Exchange("first", "answer"),)
+
+
+async def test_conversations_go_when_they_take_too_many_bytes() -> None:
+    memory = Memory(1000, 50, max_bytes=200_000)
+    contexts = ids(20)
+    for context in contexts:
+        await say(memory, context, "é" * 10_000)
+        assert memory.size_bytes <= 200_000
+    assert 0 < len(memory) < 20
+    assert len(await say(memory, contexts[-1], "again")) == 1
+    assert await say(memory, contexts[0], "again") == ()
+
+
+async def test_exchanges_that_no_prompt_has_room_for_are_forgotten() -> None:
+    memory = Memory(10, 200)
+    (context,) = ids(1)
+    for number in range(30):
+        async with memory.turn(context):
+            memory.remember(context, Exchange(f"{number}", "x" * 60_000))
+    transcript = await say(memory, context, "now")
+    assert [one.visitor for one in transcript] == ["26", "27", "28", "29"]
+    assert memory.size_bytes < 300_000
+
+
+async def test_what_is_forgotten_is_not_counted() -> None:
+    memory = Memory(3, 5)
+    for context in ids(10):
+        await say(memory, context, "x" * 1000)
+    async with memory.turn(ids(1)[0]):
+        pass
+    assert len(memory) == 3
+    assert memory.size_bytes < 3 * 4000
+
+
 async def test_a_turn_that_leaves_nothing_holds_no_place() -> None:
     memory = Memory(1, 5)
     kept, passing = ids(2)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from runtime.errors import DefinitionMismatch, ServiceUnreachable
 from runtime.front.readiness import Readiness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until something is so; the object under test has no event for it."""
+    while not condition():  # noqa: ASYNC110  a state of the object, not an event of ours
+        await asyncio.sleep(0)
 
 
 class Spawner:
@@ -59,3 +69,22 @@ async def test_a_spawner_that_goes_away_later_is_a_reason_and_comes_back() -> No
         now = moment
         reasons.append(await readiness.ask())
     assert reasons == [None, "gone", "the spawner serves another definition of the agent", None]
+
+
+async def test_whether_it_is_the_demo_is_kept_fresh_while_nobody_asks() -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 10
+        return now
+
+    readiness = Readiness(Spawner(GOOD, GOOD, GOOD | {"demo": False}), "ada", "d", clock=clock)
+    await readiness.wait(5, poll_seconds=0)
+    assert readiness.demo is True
+    refreshing = asyncio.create_task(readiness.keep_fresh(poll_seconds=0))
+    async with asyncio.timeout(5):
+        await until(lambda: not readiness.demo)
+    refreshing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await refreshing

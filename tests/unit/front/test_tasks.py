@@ -32,6 +32,24 @@ async def test_a_task_is_gone_after_its_age() -> None:
     assert len(store) == 0
 
 
+@pytest.mark.control("WIRE-03")
+async def test_the_oldest_tasks_go_when_they_take_too_many_bytes() -> None:
+    store = BoundedTaskStore(max_bytes=100_000)
+    for number in range(50):
+        task = Task(id=str(number))
+        task.history.add().parts.add().text = "x" * 20_000
+        await store.save(task, CALL)
+        assert store.size_bytes <= 100_000
+    assert len(store) == 4
+    assert await store.get("49", CALL) is not None
+    await store.save(Task(id="49"), CALL)
+    await store.delete("48", CALL)
+    assert store.size_bytes < 50_000
+    for number in range(50):
+        await store.delete(str(number), CALL)
+    assert store.size_bytes == 0
+
+
 async def test_a_caller_s_change_does_not_reach_the_store() -> None:
     store = BoundedTaskStore()
     task = Task(id="a", context_id="c")

@@ -195,6 +195,16 @@ def test_a_key_file_that_cannot_be_read_is_never_the_demo(host: Host) -> None:
     assert not started(host)
 
 
+def test_an_empty_key_file_that_was_given_is_never_the_demo(host: Host) -> None:
+    host.docker()
+    key = host.file("key", "")
+    host.environment["MODEL_API_KEY_FILE"] = str(key)
+    done = host.run("up")
+    assert done.returncode == 7
+    assert refusal(done).startswith(f"secret-unusable: MODEL_API_KEY_FILE={key} is empty")
+    assert not started(host)
+
+
 def test_a_folder_is_no_key(host: Host) -> None:
     host.environment["MODEL_API_KEY_FILE"] = "instances"
     done = host.run("up")

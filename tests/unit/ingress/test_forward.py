@@ -7,13 +7,16 @@ import hashlib
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from runtime import layout
+from runtime.agents.fields import SETTINGS
 from runtime.ingress.__main__ import check
-from runtime.ingress.forward import BUSY, UNAVAILABLE, Forwarder
+from runtime.ingress.forward import BUSY, IDLE_SECONDS, UNAVAILABLE, Forwarder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -28,6 +31,10 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
+def places_taken(forwarder: Forwarder, count: int) -> bool:
+    return forwarder.open_connections == count
+
+
 class Back:
     """A Unix socket server with a handler that the test sets."""
 
@@ -35,8 +42,10 @@ class Back:
         self.path = path
         self.handler: Handler = echo
         self.ended = asyncio.Event()
+        self.accepted = 0
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.accepted += 1
         try:
             await self.handler(reader, writer)
         except (OSError, asyncio.CancelledError):
@@ -131,6 +140,7 @@ async def test_no_front_is_a_502(tmp_path: Path) -> None:
     forwarder = Forwarder(tmp_path / "none.sock")
     await forwarder.start("127.0.0.1", 0)
     reader, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
+    writer.write(b"GET")
     received = await reader.read(-1)
     assert received == UNAVAILABLE
     head, body = received.split(b"\r\n\r\n")
@@ -144,7 +154,10 @@ async def test_no_front_is_a_502(tmp_path: Path) -> None:
 async def test_connections_beyond_the_bound_are_told_so(back: Back) -> None:
     forwarder = await started(back, max_connections=2)
     held = [await asyncio.open_connection("127.0.0.1", forwarder.port) for _ in range(2)]
-    await until(lambda: forwarder.open_connections == 2)
+    for held_reader, held_writer in held:
+        held_writer.write(b"x")
+        assert await held_reader.read(1) == b"x"
+    assert forwarder.open_connections == 2
     reader, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
     received = await reader.read(-1)
     assert received == BUSY
@@ -161,8 +174,69 @@ async def test_connections_beyond_the_bound_are_told_so(back: Back) -> None:
 async def test_an_idle_connection_is_closed(back: Back) -> None:
     forwarder = await started(back, idle_seconds=0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
+    writer.write(b"x")
+    async with asyncio.timeout(5):
+        assert await reader.read(-1) == b"x"
+    writer.close()
+    await writer.wait_closed()
+    await forwarder.stop(0)
+
+
+def test_a_connection_outlives_the_longest_turn_s_silence() -> None:
+    longest = max(item.maximum or 0 for item in SETTINGS if item.key == "timeout")
+    assert longest == layout.TURN_MAX_SECONDS
+    assert longest + 10 < IDLE_SECONDS
+
+
+async def test_a_client_that_sends_nothing_is_closed_and_the_front_never_hears_of_it(back: Back) -> None:
+    forwarder = await started(back, first_byte_seconds=0.05)
+    reader, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
     async with asyncio.timeout(5):
         assert await reader.read(-1) == b""
+        await until(lambda: not forwarder.open_connections)
+    assert not back.ended.is_set()
+    assert back.accepted == 0
+    writer.close()
+    await writer.wait_closed()
+    await forwarder.stop(0)
+
+
+async def test_when_all_places_are_taken_the_oldest_that_sent_nothing_makes_room(back: Back) -> None:
+    forwarder = await started(back, max_connections=3)
+    talking = await asyncio.open_connection("127.0.0.1", forwarder.port)
+    talking[1].write(b"a")
+    assert await talking[0].read(1) == b"a"
+    silent = []
+    for count in (2, 3):
+        silent.append(await asyncio.open_connection("127.0.0.1", forwarder.port))
+        await until(partial(places_taken, forwarder, count))
+    assert await exchange(forwarder.port, b"hello") == b"hello"
+    async with asyncio.timeout(5):
+        assert await silent[0][0].read(-1) == b""
+    for one in (silent[1], talking):
+        one[1].write(b"still here")
+        assert await one[0].readexactly(10) == b"still here"
+    for one in (*silent, talking):
+        one[1].close()
+        await one[1].wait_closed()
+    await until(partial(places_taken, forwarder, 0))
+    await forwarder.stop(0)
+
+
+async def test_a_client_that_stays_after_the_front_has_closed_holds_no_place(
+    back: Back, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answer_and_close(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.read(1) + b"bye")
+        await writer.drain()
+
+    monkeypatch.setattr("runtime.ingress.forward.LINGER_SECONDS", 0.05)
+    back.handler = answer_and_close
+    forwarder = await started(back)
+    reader, writer = await asyncio.open_connection("127.0.0.1", forwarder.port)
+    writer.write(b"x")
+    assert await reader.read(-1) == b"xbye"
+    await until(partial(places_taken, forwarder, 0))
     writer.close()
     await writer.wait_closed()
     await forwarder.stop(0)
@@ -205,7 +279,9 @@ async def test_the_process_forwards_stops_on_sigterm_and_says_when_the_port_is_t
     second = await asyncio.create_subprocess_exec(*command, "--port", str(port), stderr=subprocess.PIPE)
     _out, said = await second.communicate()
     assert second.returncode == 4
-    assert said.decode() == f"Port {port} on 127.0.0.1 is taken. (stop what uses it)\n"
+    assert said.decode() == (
+        f"gatehouse: port-in-use: Port {port} on 127.0.0.1 is taken. (stop what uses it)\n"
+    )
     process.terminate()
     async with asyncio.timeout(10):
         assert await process.wait() == 0

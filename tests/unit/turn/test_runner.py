@@ -17,17 +17,18 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from runtime.agents.fields import SETTINGS
 from runtime.serving import serving
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, TurnEvent, Usage
 from runtime.turn.plan import TurnPlan
-from runtime.turn.runner import SandboxRunner
+from runtime.turn.runner import CONNECTIONS, SandboxRunner
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from starlette.requests import Request
 
-PLAN = TurnPlan("ada", "c" * 32, "v" * 32, '{"from":"visitor","text":"hi","now":true}', 5.0)
+PLAN = TurnPlan("ada", "c" * 32, "v" * 32, '{"from":"visitor","text":"hi","now":true}', 60.0)
 TURN = "ab" * 16
 USAGE = {"requests": 1, "input_tokens": 10, "output_tokens": 2, "refused": 0}
 
@@ -61,6 +62,8 @@ class FakeSpawner:
         self.deleted: list[str] = []
         self.gone = asyncio.Event()
         self.knows_delete = True
+        self.may_delete = asyncio.Event()
+        self.may_delete.set()
 
     def app(self) -> Starlette:
         return Starlette(
@@ -93,6 +96,7 @@ class FakeSpawner:
     async def delete(self, request: Request) -> Response:
         if not self.knows_delete:
             return JSONResponse({}, status_code=404)
+        await self.may_delete.wait()
         self.deleted.append(request.path_params["turn"])
         return JSONResponse({})
 
@@ -108,14 +112,15 @@ async def spawner() -> AsyncGenerator[tuple[FakeSpawner, SandboxRunner], None]:
     fake = FakeSpawner()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spawn.sock"
-        async with serving(fake.app(), path, grace_seconds=1):
-            runner = SandboxRunner(path, slack_seconds=0.2, result_grace_seconds=0.2, cancel_seconds=1.0)
+        async with serving(fake.app(), path, grace_seconds=1, connections=200):
+            runner = SandboxRunner(path, result_grace_seconds=0.2, cancel_seconds=1.0)
             yield fake, runner
             await runner.aclose()
 
 
 async def collect(runner: SandboxRunner, plan: TurnPlan = PLAN) -> list[TurnEvent]:
-    return [event async for event in runner.run(plan)]
+    async with asyncio.timeout(20):  # well below the plan's own time: nothing here may wait for that
+        return [event async for event in runner.run(plan)]
 
 
 async def test_a_turn_sends_the_plan_and_ends_with_the_answer_and_its_usage(spawner: Any) -> None:
@@ -126,7 +131,7 @@ async def test_a_turn_sends_the_plan_and_ends_with_the_answer_and_its_usage(spaw
         "context": "c" * 32,
         "visitor": "v" * 32,
         "prompt": PLAN.prompt,
-        "timeout_seconds": 5.0,
+        "timeout_seconds": 58.5,
     }
     assert events == [Answer("The answer.\u2028Still.", Usage(1, 10, 2, 0))]
     assert fake.deleted == []
@@ -196,6 +201,51 @@ async def test_a_spawner_that_hangs_is_a_timeout_and_its_turn_is_deleted(spawner
     events = await collect(runner, TurnPlan("ada", "c", "v", "p", 0.1))
     assert [event.cause for event in events if isinstance(event, Failed)] == [Cause.TIMEOUT]
     assert fake.deleted == [TURN]
+
+
+@pytest.mark.control("ANS-01")
+async def test_a_timeout_is_told_before_the_turn_is_ended_at_the_spawner(spawner: Any) -> None:
+    fake, runner = spawner
+    late = asyncio.Event()
+    asyncio.get_running_loop().call_later(4, late.set)
+    fake.script = [STARTED, late, end("deadline")]
+    fake.may_delete.clear()
+    async with contextlib.aclosing(runner.run(TurnPlan("ada", "c", "v", "p", 0.2))) as events:
+        told = await anext(events)
+        assert isinstance(told, Failed)
+        assert told.cause is Cause.TIMEOUT
+        assert not late.is_set()
+        assert not fake.gone.is_set()
+        assert fake.deleted == []
+        fake.may_delete.set()
+    assert fake.deleted == [TURN]
+
+
+@pytest.mark.control("ANS-01")
+@pytest.mark.parametrize(
+    ("seconds", "asked"), [(900, 898.5), (90, 88.5), (6, 4.5), (4, 3.0), (2, 1.5), (1, 1.0), (0.3, 1.0)]
+)
+async def test_the_spawner_gets_less_than_the_turn_has_so_that_it_can_end_it(
+    spawner: Any, seconds: float, asked: float
+) -> None:
+    fake, runner = spawner
+    await collect(runner, TurnPlan("ada", "c", "v", "p", seconds))
+    assert fake.body["timeout_seconds"] == asked
+
+
+async def test_questions_pass_while_as_many_turns_run_as_an_agent_may_have(spawner: Any) -> None:
+    fake, runner = spawner
+    most = next(int(item.maximum) for item in SETTINGS if item.key == "max_concurrency" and item.maximum)
+    assert most * 2 < CONNECTIONS
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x" * 60}}
+    fake.script = [STARTED, line({"type": "stream_event", "event": delta}), asyncio.Event()]
+    runs = [runner.run(PLAN) for _ in range(70)]
+    for run in runs:
+        assert isinstance(await anext(run), Snapshot)
+    async with asyncio.timeout(5):
+        assert (await runner.agent("ada"))["demo"] is True
+    await asyncio.gather(*(run.aclose() for run in runs))
+    assert len(fake.deleted) == len(runs)
 
 
 async def test_a_result_is_answered_although_the_end_never_comes(spawner: Any) -> None:
