@@ -162,6 +162,7 @@ def build_app(
         ],
         lifespan=lifespan,
     )
+    app.router.redirect_slashes = False  # a redirect would be built from the visitor's Host
     app.state.executor = executor
     return app
 

@@ -27,7 +27,7 @@ from runtime.turn import receipt as fields
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
 from runtime.turn.plan import Exchange, plan_turn
 from runtime.turn.receipt import Receipt, Receipts
-from runtime.turn.screen import screen, screen_line, screen_partial
+from runtime.turn.screen import is_blank, screen, screen_line, screen_partial
 from runtime.turn.stream import GRANT_PREFIX, OTHER_TOOL
 
 if TYPE_CHECKING:
@@ -290,7 +290,7 @@ class TurnExecutor(AgentExecutor):
         screened = screen(event.text, self._canaries)
         text = screened.text.strip()
         receipt.screened = screened.decisions
-        if not text:
+        if is_blank(text):
             await self._fail(updates, receipt, Failed(Cause.EMPTY, "nothing was left to show", event.usage))
             return ""
         receipt.outcome, receipt.cause, receipt.answer = fields.ANSWERED, "", text

@@ -23,7 +23,7 @@ from runtime.spawner.service import Spawner
 from runtime.spawner.settings import Paths, Settings, read_settings
 
 SERVICE = "spawner"
-CONNECTIONS = 40  # 320 KiB of request each at the most; the front needs one a turn and a few for questions
+CONNECTIONS = 160  # as many as the front opens; 320 KiB of request each at the most
 
 
 async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-MAX_LINE_BYTES = 8 * 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024  # an answer has 64 KiB; longer lines are tool results, which nobody reads
 MAX_OUTPUT_BYTES = 32 * 1024 * 1024
 MAX_LINES = 100_000
 STDERR_TAIL_BYTES = 4000

@@ -34,7 +34,7 @@ RESULT_GRACE_SECONDS = 3.0  # after the CLI's result: for the container's remova
 CANCEL_SECONDS = 5.0
 CONNECTIONS = 160  # as many turns as max_concurrency can be, the DELETE of each, and questions beside them
 TURN_HEADER = "gatehouse-turn"
-# A line of 8 MiB can be longer as JSON; six times when every character of it is escaped.
+# A line of 1 MiB can be longer as JSON; six times when every character of it is escaped.
 WIRE_LINE_MAX_BYTES = 6 * LINE_MAX_BYTES + 1024
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ text withholds.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,10 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control, save tab and newline
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"  # soft hyphen, fillers, Mongolian selectors
     "\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"  # zero width, bidirectional
-    "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"  # lone surrogates, tags, variation supplement
+    "\ud800-\udfff\ufffe\uffff\ufe00-\ufe0d"  # lone surrogates, no characters, variation selectors
+    "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"  # format, tags
+    # One selector may choose the look of a sign; a run of them, or one behind a letter, is a code.
+    "|(?<![0-9#*\u00a9\u00ae\u203c-\u32ff\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
 )
 # Joiners are letters' business in Persian, Indic scripts and emoji: one of a run stays between two
 # non-ASCII characters.
@@ -56,6 +60,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("jwt", re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}")),
     ("bearer-token", re.compile(r"[Bb]earer[ \t]{1,8}[A-Za-z0-9._~+/-]{20,}={0,2}")),
 )
+_DRAWN_EMPTY = "\u2800\u3164\uffa0"
 _TOKEN_END = re.compile(r"[A-Za-z0-9._~+/=\-]+\Z")
 _HARD_WINDOW = 200  # how far before the limit a space is looked for to break a line at
 
@@ -94,6 +99,11 @@ def screen(untrusted_text: str, canaries: Sequence[str] = ()) -> Screened:
         text = "\n".join(_broken(line) for line in text.split("\n"))
         if text == before:
             return Screened(text, tuple(Finding(reason, count) for reason, count in counts.items()))
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a reader sees nothing of a text: only spaces, marks and signs that are drawn empty."""
+    return not any(unicodedata.category(c)[0] in "LNPS" and c not in _DRAWN_EMPTY for c in text)
 
 
 def screen_partial(untrusted_text: str, canaries: Sequence[str] = ()) -> str:

@@ -18,7 +18,8 @@ from typing import Any
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, Usage
 
 ANSWER_MAX_BYTES = 64 * 1024
-LINE_MAX_BYTES = 8 * 1024 * 1024
+LINE_MAX_BYTES = 1024 * 1024
+NODES_MAX = 50_000  # objects and lists in a line: a nested one costs its parser two hundred times its bytes
 SNAPSHOT_MIN_CHARS = 48
 SNAPSHOT_GROWTH = 24  # and at least a 24th more: a long answer makes some 150 snapshots, not thousands
 STEPS_MAX = 200
@@ -61,7 +62,7 @@ class TurnStream:
 
     def feed(self, untrusted_line: str | bytes) -> list[Step | Snapshot]:
         """Return what one line of the CLI's output says: [] when it says nothing known. None raises."""
-        if self.finished or len(untrusted_line) > LINE_MAX_BYTES:
+        if self.finished or len(untrusted_line) > LINE_MAX_BYTES or _nodes(untrusted_line) > NODES_MAX:
             return []
         try:
             event = json.loads(untrusted_line)
@@ -192,6 +193,13 @@ class TurnStream:
             self._result_failed = "the CLI ended without an answer (turns, budget or execution)"
         elif self._api_error and self._result.strip() in {"", self._api_error}:
             self._result_failed = "the CLI's result is an API error"
+
+
+def _nodes(untrusted_line: str | bytes) -> int:
+    """Return at least the number of objects and lists that parsing a line would make."""
+    if isinstance(untrusted_line, str):
+        return untrusted_line.count("{") + untrusted_line.count("[")
+    return untrusted_line.count(b"{") + untrusted_line.count(b"[")
 
 
 def step_of(untrusted_tool: str, untrusted_input: object) -> Step:

@@ -34,6 +34,13 @@ async def test_the_card_is_not_built_from_the_host_header(front: Any) -> None:
     assert b"evil.example" not in answer.content
 
 
+async def test_nothing_is_redirected_to_a_host_that_the_visitor_names(front: Any) -> None:
+    for path in ("/health/", "/.well-known/agent-card.json/", "/nowhere"):
+        answer = await front.http.get(path, headers={"host": "evil.example"})
+        assert answer.status_code == 404
+        assert "location" not in answer.headers
+
+
 async def test_a_client_that_has_the_card_gets_304(front: Any) -> None:
     first = await front.http.get("/.well-known/agent.json")
     again = await front.http.get("/.well-known/agent.json", headers={"if-none-match": first.headers["etag"]})

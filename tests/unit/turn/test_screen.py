@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from runtime.turn.screen import HELD_BACK_CHARS, LINE_MAX_CHARS, screen, screen_line, screen_partial
+from runtime.turn.screen import HELD_BACK_CHARS, LINE_MAX_CHARS, is_blank, screen, screen_line, screen_partial
 
 CANARY = "canary-5150-abcdef"
 KEYS = {
@@ -101,6 +101,30 @@ def test_hidden_characters_do_not_hide_a_key() -> None:
 
 def test_tag_and_variation_characters_go() -> None:
     assert screen("a\U000e0041\U000e0100b\u202e").text == "ab"
+
+
+@pytest.mark.control("SCREEN-01")
+@pytest.mark.parametrize(
+    "hidden",
+    ["\ufe00\ufe01\ufe0d", "\ufe0f\ufe0e\ufe0f", "\U0001bca0", "\U00013430", "\ufffe", "\uffff"],
+)
+def test_characters_that_are_drawn_as_nothing_carry_no_message(hidden: str) -> None:
+    assert screen(f"plain{hidden * 40} text").text == "plain text"
+
+
+def test_a_selector_that_belongs_to_an_emoji_stays_once() -> None:
+    assert screen("\u2764\ufe0f and 1\ufe0f\u20e3").text == "\u2764\ufe0f and 1\ufe0f\u20e3"
+    assert screen("\u2764" + "\ufe0f" * 30).text == "\u2764\ufe0f"
+
+
+@pytest.mark.parametrize("text", ["", " \n\t", "\u2800\u2800", "\u3164", "\u0301", "\u00a0"])
+def test_a_text_of_nothing_to_see_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["a", "7", "…", "é", "日本", "\U0001f642", "\u0661"])
+def test_a_text_with_one_thing_to_see_is_not_blank(text: str) -> None:
+    assert not is_blank(text)
 
 
 def test_lines_end_as_line_feeds() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -232,6 +233,18 @@ def test_the_answer_is_capped_in_bytes_on_a_character_s_boundary() -> None:
 
 def test_a_line_over_the_cap_is_skipped() -> None:
     assert play("x" * (LINE_MAX_BYTES + 1), result("Fine."))[1] == Answer("Fine.")
+
+
+@pytest.mark.control("OUT-01")
+@pytest.mark.parametrize("opening", ['{"":', "["])
+def test_a_line_that_would_cost_its_parser_far_more_than_its_bytes_is_skipped(opening: str) -> None:
+    deep = opening * 400 + "1" + ("}" if opening[0] == "{" else "]") * 400
+    bomb = '{"type":"assistant","message":{"content":[' + ",".join([deep] * 200) + "]}}"
+    assert len(bomb) < LINE_MAX_BYTES
+    with mock.patch("runtime.turn.stream.json.loads", side_effect=AssertionError("parsed")):
+        assert TurnStream().feed(bomb) == []
+        assert TurnStream().feed(bomb.encode()) == []
+    assert play(bomb, result("Fine."))[1] == Answer("Fine.")
 
 
 def test_surrogate_halves_across_deltas_join_and_lone_ones_are_replaced() -> None:
