@@ -26,6 +26,31 @@ def test_no_setting_of_the_operator_reaches_a_test() -> None:
     assert EXPORTED.keys() & os.environ.keys() == set()
 
 
+def test_a_test_that_starts_gatehouse_itself_does_not_wait_for_the_run_it_is_part_of() -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"{Path(__file__)}::test_the_lock_is_told",
+        ],
+        cwd=ROOT,
+        env={**os.environ, "GATEHOUSE_LOCKED": "1", "EXPECT_LOCKED": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_lock_is_told() -> None:
+    assert "EXPECT_LOCKED" not in os.environ or os.environ["GATEHOUSE_LOCKED"] == "1"
+
+
 def test_what_is_exported_is_taken_out_before_the_first_test() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", PROBE],
