@@ -188,7 +188,7 @@ class DoorServer:
                 lambda: DoorProtocol(self, loop), sock=listener, start_serving=False
             )
             await self._server.start_serving()
-        except BaseException:
+        except BaseException:  # cancellation too leaves no listener behind, and passes on
             self.stop()
             listener.close()
             raise

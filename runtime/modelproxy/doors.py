@@ -78,7 +78,7 @@ class Doors:
         self._open[door.turn] = (door, server, timer)
         try:
             await server.start()
-        except BaseException:
+        except BaseException:  # cancellation too leaves no half-open door, and passes on
             known = self._open.get(door.turn)
             if known is not None and known[1] is server:
                 known[2].cancel()

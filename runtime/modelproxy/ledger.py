@@ -94,7 +94,7 @@ class Ledger:
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
-        except BaseException:
+        except BaseException:  # whatever ends it half-way, the books stay whole; it passes on
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")

@@ -41,3 +41,4 @@ def test_l02_twin_without_auto_remove_stays(stack: Stack, boxes: Boxes) -> None:
     client.kill()
     state = ["inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", box.id]
     eventually(lambda: docker(*state).strip() == "exited 124", seconds=15, what="its own deadline")
+    assert docker("ps", "-aq", "--no-trunc", "--filter", f"id={box.id}").strip() == box.id

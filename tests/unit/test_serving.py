@@ -155,6 +155,7 @@ async def test_a_client_that_reads_nothing_of_its_answer_is_cut_off(served: Serv
     writer.write(GET.replace(b"/hello", b"/endless"))
     async with asyncio.timeout(5):
         await served.over.wait()
+    assert served.over.is_set()
     await closed(writer)
 
 

@@ -133,6 +133,7 @@ async def test_a_client_that_goes_away_ends_the_connection_to_the_front(back: Ba
     async with asyncio.timeout(5):
         await back.ended.wait()
     await until(lambda: not forwarder.open_connections)
+    assert not forwarder.open_connections
     await forwarder.stop(0)
 
 
