@@ -42,7 +42,28 @@ class Problem:
         """Render as editors and compilers do, so that a click opens the place."""
         where = f"{self.file}:{self.line}:{self.col}" if self.line else self.file
         middle = f"{self.path}: " if self.path else ""
-        return f"{where}: {middle}{self.message} ({self.mend})"
+        return _one_line(f"{where}: {middle}{self.message} ({self.mend})")
+
+    def as_json(self) -> dict[str, str | int]:
+        """Return the problem for a program to read; its keys are the names of the fields.
+
+        `gatehouse check --json` and the operators' sockets print it (docs/reference/protocols.md).
+        """
+        return {
+            "file": self.file,
+            "line": self.line,
+            "col": self.col,
+            "path": self.path,
+            "message": self.message,
+            "mend": self.mend,
+        }
+
+
+def _one_line(text: str) -> str:
+    """Return text in which nothing moves a cursor: a file's name may hold what no terminal should get."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
 
 
 class GatehouseError(Exception):

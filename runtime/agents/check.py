@@ -1,32 +1,77 @@
 """Says whether instances can be served, and everything that is wrong with them at once.
 
-    python -m runtime.agents.check --root ROOT [NAME ...]
+    python -m runtime.agents.check --root ROOT [--json] [NAME ...]
 
 Without a name every instance is checked, the template as a template. Exit codes: 0 with one `ok` line each,
 2 usage, 3 with every problem on stderr as `file:line:col: key: what is wrong (how to mend it)`. A `warning`
-line on stderr has the same form and changes no exit code.
+line on stderr has the same form and changes no exit code. With `--json` all of it is one JSON object on
+stdout. `gatehouse check` prints the same through the same functions.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.agents.documents import shown
-from runtime.agents.findings import examine
 from runtime.agents.inline import inline_files
-from runtime.agents.instance import instance_names, load_instance
+from runtime.agents.instance import inspect_instance, instance_names
 from runtime.agents.placeholders import TEMPLATE
 from runtime.agents.tool_grants import render_grants
-from runtime.errors import ConfigError
+from runtime.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from runtime.agents.definition import AgentDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One instance and what a check of it gave; `summary` is one line for people, "" when it is not ok."""
+
+    name: str
+    ok: bool
+    template: bool
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    summary: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the part of the `--json` object that is about this instance."""
+        return {
+            "name": self.name,
+            "ok": self.ok,
+            "summary": self.summary,
+            "problems": [problem.as_json() for problem in self.problems],
+            "warnings": [warning.as_json() for warning in self.warnings],
+        }
+
+
+def check_instances(root: Path, names: Sequence[str], environ: Mapping[str, str]) -> tuple[Checked, ...]:
+    """Check the named instances of the repository at `root`, or all of them, in the order given or by name.
+
+    The template is checked as a template unless it is named: then it is refused, since it cannot be served.
+    Without any instance there is one `Checked` about the folder.
+    """
+    root = root.absolute()
+    wanted = tuple(names) or instance_names(root)
+    if not wanted:
+        mend = "copy instances/_template"
+        problem = Problem("instances", 0, 0, "", "holds no instance", mend)
+        return (Checked("", ok=False, template=False, problems=(problem,), warnings=(), summary=""),)
+    return tuple(_check(root, name, environ, template=not names and name == TEMPLATE) for name in wanted)
+
+
+def as_json(checked: Sequence[Checked]) -> str:
+    """Return what `--json` prints, one line with its line feed."""
+    value = {"ok": all(one.ok for one in checked), "instances": [one.as_json() for one in checked]}
+    return json.dumps(value) + "\n"
 
 
 def describe(agent: AgentDefinition, root: Path) -> str:
@@ -39,37 +84,33 @@ def describe(agent: AgentDefinition, root: Path) -> str:
     )
 
 
-def warnings(agent: AgentDefinition, root: Path) -> tuple[str, ...]:
-    """Return a line for each thing that is odd about the agent's files and keeps it from nothing."""
-    tools_dir = agent.tools_dir if agent.tools.granted else None
-    return tuple(f"warning: {one}" for one in examine(agent.grounding, root, tools_dir).warnings)
-
-
 def main(argv: list[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m runtime.agents.check", allow_abbrev=False)
     parser.add_argument("--root", type=Path, required=True, help="the repository's root")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument("names", nargs="*", metavar="NAME", help="instances; default: all")
     arguments = parser.parse_args(argv)
-    root = arguments.root.absolute()
-    names = arguments.names or instance_names(root)
-    if not names:
-        sys.stderr.write(f"{arguments.root}/instances: holds no instance (copy instances/_template)\n")
-        return ConfigError.exit_code
-    code = 0
-    for name in names:
-        try:
-            agent = load_instance(root, name, environ, template=not arguments.names and name == TEMPLATE)
-        except ConfigError as error:
-            sys.stderr.write(f"{error}\n")
-            code = error.exit_code
-            continue
-        if name == TEMPLATE:
-            sys.stdout.write(f"ok {name}: to be copied; it cannot be started\n")
-            continue
-        sys.stderr.write("".join(f"{line}\n" for line in warnings(agent, root)))
-        sys.stdout.write(f"{describe(agent, root)}\n")
-    return code
+    checked = check_instances(arguments.root, arguments.names, environ)
+    if arguments.json:
+        sys.stdout.write(as_json(checked))
+    else:
+        for one in checked:
+            sys.stderr.write("".join(f"{problem}\n" for problem in one.problems))
+            sys.stderr.write("".join(f"warning: {warning}\n" for warning in one.warnings))
+            sys.stdout.write(f"{one.summary}\n" if one.ok else "")
+    return 0 if all(one.ok for one in checked) else ConfigError.exit_code
+
+
+def _check(root: Path, name: str, environ: Mapping[str, str], *, template: bool) -> Checked:
+    seen = inspect_instance(root, name, environ, template=template)
+    summary = ""
+    if seen.agent is not None:
+        summary = describe(seen.agent, root)
+        if template:
+            summary = f"ok {name}: to be copied; it cannot be started"
+    warnings = () if template else seen.warnings
+    return Checked(name, seen.agent is not None, template, seen.problems, warnings, summary)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,42 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from runtime.agents.documents import shown
 from runtime.agents.placeholders import variables
+from runtime.agents.quoting import shown as quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from runtime.agents.values import Values
+
 SYSTEM = tuple(Path(name) for name in ("/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"))
 MEND = "name the folder of public documents itself"
+
+
+def named_directories(
+    values: Values, root: Path, instance: Path, environ: Mapping[str, str], *, check_sources: bool
+) -> list[tuple[str, Path]]:
+    """Return (setting, directory) for each that can be used; what is wrong with the others is reported."""
+    named = [("grounding_dir", values.found["grounding_dir"])] if "grounding_dir" in values.found else []
+    extra = values.found.get("extra_read_dirs", ())
+    named += [(f"extra_read_dirs[{number}]", text) for number, text in enumerate(extra)]
+    directories: list[tuple[str, Path]] = []
+    for setting, text in named:
+        path = resolve_directory(text, root, instance, environ)
+        if isinstance(path, str):
+            mend = "write an absolute path, or one below the repository's root"
+            values.places[setting].add(f"{quoted(text)!r} {path}", mend)
+            continue
+        message = refuse_directory(path, root, instance, environ)
+        if not message and check_sources:
+            message = check_directory(path, root, instance, environ)
+        if message:
+            mend = f"create it, or {MEND}" if message == "does not exist" else MEND
+            values.places[setting].add(f"{quoted(shown(path, root))!r} {message}", mend)
+            continue
+        directories.append((setting, path))
+    return directories
 
 
 def resolve_directory(text: str, root: Path, instance: Path, environ: Mapping[str, str]) -> Path | str:
@@ -32,7 +61,8 @@ def resolve_directory(text: str, root: Path, instance: Path, environ: Mapping[st
     if text.startswith("${instance_dir}/"):
         text = os.fspath(instance) + text.removeprefix("${instance_dir}")
     for found in variables(text):
-        return f"holds {found.text}, which nothing fills in here; a path may begin with ${{instance_dir}}/"
+        name = quoted(found.text)
+        return f"holds {name}, which nothing fills in here; a path may begin with ${{instance_dir}}/"
     if text == "~" or text.startswith("~/"):
         home = environ.get("HOME", "")
         if not home.startswith("/"):

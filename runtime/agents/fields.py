@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from runtime import layout
+from runtime.agents import forms
 from runtime.agents.definition import Limits, Messages, Network
 
 
@@ -81,16 +82,28 @@ SKILL = (
     Field("description", Kind.TEXT, "What a visitor may ask for.", default="", maximum=2000),
     Field("tags", Kind.TEXT_LIST, "Words that clients search by.", required=True, minimum=1, maximum=20),
     Field("examples", Kind.TEXT_LIST, "Questions this skill answers.", default=(), maximum=20),
+    Field(
+        "tools",
+        Kind.TEXT_LIST,
+        "Scripts of the tools folder without which this skill is an empty promise: each has to be granted and"
+        " named in the prompt. Not shown on the card.",
+        default=(),
+        maximum=32,
+        pattern=forms.SCRIPT_NAME,
+        shape="the name of a script without `.py`",
+    ),
     Field("input_modes", Kind.TEXT_LIST, "What it takes.", default=("text",), minimum=1, maximum=8),
     Field("output_modes", Kind.TEXT_LIST, "What it gives.", default=("text",), minimum=1, maximum=8),
 )
 
+_PLACEHOLDERS = {"too_long": ("n", "max"), "error": ("error",)}
 _MESSAGE_MEANING = {
     "empty": "The message has no text.",
     "too_long": "The message is longer than `max_input_chars`; {n} is its length and {max} the limit.",
     "busy": "All `max_concurrency` places are taken.",
     "working": "The turn has started.",
-    "error": "The turn failed for a reason that is none of the visitor's business.",
+    "error": "The turn failed for a reason that is none of the visitor's business; {error} is one word for"
+    " the kind: `model`, `output`, `crash` or `internal`.",
     "cancelled": "The visitor cancelled the turn.",
     "no_running": "Asked to cancel, but nothing runs.",
     "timeout": "`timeout` passed without an answer.",
@@ -106,7 +119,7 @@ MESSAGES = tuple(
         default=str(item.default),
         minimum=1,
         maximum=500,
-        placeholders=("n", "max") if item.name == "too_long" else (),
+        placeholders=_PLACEHOLDERS.get(item.name, ()),
     )
     for item in dataclasses.fields(Messages)
 )
@@ -174,7 +187,7 @@ SETTINGS = (
     Field(
         "binary",
         Kind.TEXT,
-        "Accepted and without effect: a turn always runs the CLI of its own image.",
+        "The CLI for runs without a sandbox; a turn in a container always runs the CLI of its own image.",
         default="claude",
         minimum=1,
         maximum=500,
@@ -282,6 +295,7 @@ SETTINGS = (
     ),
 )
 
+MANY_LINES = frozenset({"description", "allowed_tools"})  # and messages; every other text is one line
 DEVELOPMENT = frozenset({"local", "dev", "development", "test"})
 ENVIRONMENT = "ENVIRONMENT"
 OVERRIDES = {item.environment: item for item in SETTINGS if item.environment}

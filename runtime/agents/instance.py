@@ -9,48 +9,68 @@ with the prompt. The same call serves the spawner, the front (which has no groun
 from __future__ import annotations
 
 import re
-import stat
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from runtime.agents.definition import (
-    AgentDefinition,
-    Card,
-    Grounding,
-    Limits,
-    Messages,
-    Network,
-    Provider,
-    Skill,
-    Tools,
-)
-from runtime.agents.directories import MEND as DIRECTORY_MEND
-from runtime.agents.directories import check_directory, refuse_directory, resolve_directory
+from runtime.agents.assembly import assemble
+from runtime.agents.definition import AgentDefinition, Grounding, Tools
+from runtime.agents.directories import named_directories
 from runtime.agents.documents import shown
-from runtime.agents.fields import DEVELOPMENT, ENVIRONMENT, OVERRIDES, SETTINGS
-from runtime.agents.findings import examine
+from runtime.agents.fields import OVERRIDES, SETTINGS, Kind
+from runtime.agents.findings import GROUNDING, AtSetting, Findings, examine
+from runtime.agents.honesty import dishonest, unserved, words_of
 from runtime.agents.placeholders import MEND as FILL_IN
-from runtime.agents.placeholders import (
-    TEMPLATE,
-    unfilled,
-    unfilled_settings,
-    unknown_variables,
-    variable_mend,
-)
+from runtime.agents.placeholders import TEMPLATE, unfilled_settings
+from runtime.agents.prompt import Prompt, check_tools, read_prompt
+from runtime.agents.regular import read_regular
+from runtime.agents.scripts import scripts_in
+from runtime.agents.sizes import slow_persona
+from runtime.agents.texts import secret_findings
 from runtime.agents.tool_grants import MEND as GRANT_MEND
 from runtime.agents.tool_grants import missing_scripts, parse_grants
 from runtime.agents.values import Place, Values, read_fields, read_text
-from runtime.agents.yaml_source import Mapping as YamlMapping
-from runtime.agents.yaml_source import Report, read_mapping
+from runtime.agents.yaml_source import MAX_BYTES, Report, read_mapping
 from runtime.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from runtime.agents.yaml_source import Mapping as YamlMapping
 
 AGENT_FILE = "agent.yaml"
 TOOLS_FOLDER = "tools"
-MAX_PROMPT_BYTES = 256 * 1024
+PROMPT_FILE = "system-prompt.md"
 _NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
+_NOBODYS = re.compile(r"(?i)(?:.*\.)?(?:example(?:\.(?:org|com|net))?|invalid|test)")
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What a look at an instance gave: `agent` is None exactly when there are problems."""
+
+    agent: AgentDefinition | None
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+
+@dataclass(slots=True)
+class _Look:
+    """One instance while it is looked at; `outside` has the problems of the environment's variables."""
+
+    root: Path
+    name: str
+    environ: Mapping[str, str]
+    check_sources: bool
+    template: bool
+    report: Report
+    outside: Report = field(default_factory=lambda: Report("environment"))
+    warnings: list[Problem] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "instances" / self.name
 
 
 def load_instance(
@@ -64,36 +84,39 @@ def load_instance(
     can never be served.
     Raises ConfigError with every problem found, each with file (relative to `root`), line and column.
     """
-    root = root.absolute()
-    folder = root / "instances" / name
-    report = Report(f"instances/{name}/{AGENT_FILE}")
-    outside = Report("environment")
+    seen = inspect_instance(root, name, environ, check_sources=check_sources, template=template)
+    if seen.agent is None:
+        raise ConfigError(seen.problems)
+    return seen.agent
+
+
+def inspect_instance(
+    root: Path, name: str, environ: Mapping[str, str], *, check_sources: bool = True, template: bool = False
+) -> Inspection:
+    """Return the agent, or its problems, and in both cases the warnings; parameters as in `load_instance`."""
     if not _NAME.fullmatch(name):
         mend = "use lower-case letters, digits, - and _, at most 63 characters"
-        raise ConfigError((Problem("instances", 0, 0, "", f"has no instance named {name[:80]!r}", mend),))
+        return Inspection(
+            None, (Problem("instances", 0, 0, "", f"has no instance named {name[:80]!r}", mend),)
+        )
     template = template and name == TEMPLATE
     if name == TEMPLATE and not template:
         message = "is what a persona is copied from, and is none itself"
         mend = f"cp -r instances/{TEMPLATE} instances/NAME, fill it in, and set GATEHOUSE_AGENT=NAME"
-        raise ConfigError((Problem(f"instances/{TEMPLATE}", 0, 0, "", message, mend),))
-    source = _read_agent_file(root, folder, report)
+        return Inspection(None, (Problem(f"instances/{TEMPLATE}", 0, 0, "", message, mend),))
+    report = Report(f"instances/{name}/{AGENT_FILE}")
+    look = _Look(root.absolute(), name, environ, check_sources, template, report)
+    raw = read_regular(look.folder / AGENT_FILE, MAX_BYTES)
+    if isinstance(raw, str):
+        known = ", ".join(instance_names(look.root)) or "none yet"
+        report.add(0, 0, "", raw, f"copy instances/_template to instances/{name}; there are: {known}")
+        return Inspection(None, report.all())
+    _secrets(raw, look)
+    source = read_mapping(raw, report)
     if source is None:
-        raise ConfigError(tuple(report.problems))
-    given = {key: value for key in OVERRIDES if (value := environ.get(key, "").strip())}
-    values = read_fields(source, SETTINGS, report, given=frozenset(OVERRIDES[key].key for key in given))
-    _apply_overrides(values, given, outside)
-    grounding = _grounding(values, root, folder, environ, check_sources=check_sources)
-    tools = _tools(values, folder / TOOLS_FOLDER)
-    _check_skills(values)
-    persona = _read_prompt(folder, values, report, template=template)
-    for found in () if template else unfilled_settings(source):
-        report.add(found.line, found.col, found.path, f"still holds the placeholder {found.text}", FILL_IN)
-    if check_sources and grounding is not None:
-        _examine(grounding, tools, root, folder, values, report, template=template)
-    problems = (*sorted(report.problems, key=_place_of), *outside.problems)
-    if problems or grounding is None or persona is None:
-        raise ConfigError(problems)
-    return _build(name, values.found, persona, grounding, tools, folder / TOOLS_FOLDER, environ)
+        prompt = _prompt(look, PROMPT_FILE)
+        return Inspection(None, _together(look, prompt, []), _sorted(look.warnings))
+    return _inspect(source, look)
 
 
 def instance_names(root: Path) -> tuple[str, ...]:
@@ -101,28 +124,38 @@ def instance_names(root: Path) -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in (root / "instances").glob(f"*/{AGENT_FILE}")))
 
 
-def _read_agent_file(root: Path, folder: Path, report: Report) -> YamlMapping | None:
-    raw = _read_regular(folder / AGENT_FILE)
-    if isinstance(raw, str):
-        known = ", ".join(instance_names(root)) or "none yet"
-        report.add(0, 0, "", raw, f"copy instances/_template to instances/{folder.name}; there are: {known}")
-        return None
-    return read_mapping(raw, report)
-
-
-def _read_regular(path: Path) -> bytes | str:
-    """Return the bytes of a regular file, or one sentence about why there are none; no link is followed."""
-    try:
-        mode = path.lstat().st_mode
-        if not stat.S_ISREG(mode):
-            return "is not a regular file"
-        return path.read_bytes()
-    except FileNotFoundError:
-        return "does not exist"
-    except NotADirectoryError:
-        return "does not exist"
-    except OSError as error:
-        return f"cannot be read ({error.strerror})"
+def _inspect(source: YamlMapping, look: _Look) -> Inspection:
+    given = {key: value for key in OVERRIDES if (value := look.environ.get(key, "").strip())}
+    overridden = frozenset(OVERRIDES[key].key for key in given)
+    values = read_fields(source, SETTINGS, look.report, given=overridden)
+    _apply_overrides(values, given, look.outside)
+    directories = named_directories(
+        values, look.root, look.folder, look.environ, check_sources=look.check_sources
+    )
+    tools = _tools(values, look.folder / TOOLS_FOLDER)
+    _check_skills(values)
+    prompt = _prompt(look, values.found.get("system_prompt_file"))
+    scripts = scripts_in(look.folder / TOOLS_FOLDER)
+    if "allowed_tools" in values.found:
+        check_tools(prompt, tools, scripts)
+        _report(dishonest(values.found, tools, scripts, prompt.text), values, look)
+    for found in () if look.template else unfilled_settings(source):
+        look.report.add(
+            found.line, found.col, found.path, f"still holds the placeholder {found.text}", FILL_IN
+        )
+    _addresses(values, look)
+    problems = _examine(directories, tools, values, prompt, look) if look.check_sources else []
+    together = _together(look, prompt, problems)
+    if together or prompt.text is None:
+        return Inspection(None, together, _sorted(look.warnings))
+    named = dict(directories)
+    grounding = Grounding(
+        named.pop(GROUNDING), tuple(named.values()), values.found.get("inline_grounding", ())
+    )
+    agent = assemble(
+        look.name, values.found, prompt.text, grounding, tools, look.folder / TOOLS_FOLDER, look.environ
+    )
+    return Inspection(agent, (), _sorted(look.warnings))
 
 
 def _apply_overrides(values: Values, given: Mapping[str, str], outside: Report) -> None:
@@ -136,56 +169,6 @@ def _apply_overrides(values: Values, given: Mapping[str, str], outside: Report) 
             values.found[item.key] = value
             if item.key == "cors_origins":
                 values.found["cors_dev_origins"] = ()
-
-
-def _grounding(
-    values: Values, root: Path, folder: Path, environ: Mapping[str, str], *, check_sources: bool
-) -> Grounding | None:
-    named = [("grounding_dir", values.found["grounding_dir"])] if "grounding_dir" in values.found else []
-    named += [
-        (f"extra_read_dirs[{n}]", text) for n, text in enumerate(values.found.get("extra_read_dirs", ()))
-    ]
-    directories: list[Path] = []
-    for key, text in named:
-        path = resolve_directory(text, root, folder, environ)
-        if isinstance(path, str):
-            values.places[key].add(
-                f"{text!r} {path}", "write an absolute path, or one below the repository's root"
-            )
-            continue
-        message = refuse_directory(path, root, folder, environ)
-        if not message and check_sources:
-            message = check_directory(path, root, folder, environ)
-        if message:
-            mend = f"create it, or {DIRECTORY_MEND}" if message == "does not exist" else DIRECTORY_MEND
-            values.places[key].add(f"{shown(path, root)!r} {message}", mend)
-            continue
-        directories.append(path)
-    if len(directories) != len(named) or "grounding_dir" not in values.found:
-        return None
-    return Grounding(directories[0], tuple(directories[1:]), values.found.get("inline_grounding", ()))
-
-
-def _examine(
-    grounding: Grounding,
-    tools: Tools,
-    root: Path,
-    folder: Path,
-    values: Values,
-    report: Report,
-    *,
-    template: bool,
-) -> None:
-    """Report what is wrong with the files themselves; a granted script that is none is reported already."""
-    tools_dir = folder / TOOLS_FOLDER
-    granted = bool(tools.granted) and tools_dir.is_dir()
-    findings = examine(grounding, root, tools_dir if granted else None, template=template)
-    for setting, message, mend in findings.unset:
-        values.places[setting].add(message, mend)
-    missing = {
-        f"{shown(folder, root)}/{text.partition(' ')[0]}" for text in missing_scripts(tools, tools_dir)
-    }
-    report.problems.extend(problem for problem in findings.problems if problem.file not in missing)
 
 
 def _tools(values: Values, tools_dir: Path) -> Tools:
@@ -203,104 +186,92 @@ def _tools(values: Values, tools_dir: Path) -> Tools:
 
 def _check_skills(values: Values) -> None:
     seen: set[str] = set()
-    for skill in values.found.get("skills", ()):
-        if skill["id"] in seen:
-            values.places["skills"].add(f"has two skills with the id {skill['id']!r}", "give each its own id")
-        seen.add(skill["id"])
+    for number, skill in enumerate(values.found.get("skills", ())):
+        name = skill.get("id", "")
+        if name in seen:
+            place = values.places[f"skills[{number}].id"]
+            place.add(f"is the id {name!r} of another skill", "give each its own id")
+        elif name:
+            seen.add(name)
 
 
-def _place_of(problem: Problem) -> tuple[str, int, int, str]:
-    """Order problems as a reader goes through the files; `agent.yaml` sorts before the prompt's `.md`."""
-    return (
-        "" if problem.file.endswith(AGENT_FILE) else problem.file,
-        problem.line,
-        problem.col,
-        problem.path,
-    )
+def _prompt(look: _Look, name: str | None) -> Prompt:
+    """Read the prompt file `name`; None when its setting is wrong, which is reported already."""
+    if name is None:
+        return Prompt(None, Report(look.report.file))
+    where = f"instances/{look.name}/{name}"
+    prompt = read_prompt(look.folder / name, where, template=look.template)
+    look.warnings += prompt.warnings
+    return prompt
 
 
-def _read_prompt(folder: Path, values: Values, report: Report, *, template: bool) -> str | None:
-    """Return the persona, or None after a problem whose file is the prompt file itself."""
-    if "system_prompt_file" not in values.found:
-        return None
-    name = values.found["system_prompt_file"]
-    own = Report(f"{report.file.rsplit('/', 1)[0]}/{name}")
-    raw = _read_regular(folder / name)
-    text: str | None = None
-    if isinstance(raw, str):
-        own.add(0, 0, "", raw, "write the persona there; instances/_template/system-prompt.md is a start")
-    elif len(raw) > MAX_PROMPT_BYTES:
-        own.add(
-            0, 0, "", f"is larger than {MAX_PROMPT_BYTES} bytes", "move facts into the grounding directory"
-        )
-    else:
-        try:
-            text = raw.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            before = raw[: error.start]
-            own.add(
-                before.count(b"\n") + 1,
-                error.start - before.rfind(b"\n"),
-                "",
-                "is not UTF-8",
-                "save the file as UTF-8",
-            )
+def _secrets(raw: bytes, look: _Look) -> None:
+    problems, warnings = secret_findings(raw.decode("utf-8-sig", "replace"), look.report.file)
+    for problem in problems:
+        look.report.add(problem.line, problem.col, "", problem.message, problem.mend)
+    look.warnings += warnings
+
+
+def _addresses(values: Values, look: _Look) -> None:
+    """Warn about addresses that belong to nobody: a visitor reads them on the card."""
+    if look.template:
+        return
+    urls = {item.key: values.found.get(item.key) for item in SETTINGS if item.kind is Kind.URL}
+    urls["provider.url"] = (values.found.get("provider") or {}).get("url")
+    message = "is at a name that is reserved for examples, and visitors read it"
+    for key, url in urls.items():
+        if url and _NOBODYS.fullmatch(urlsplit(url).hostname or ""):
+            _report([AtSetting(key, message, "write an address of your own", certain=False)], values, look)
+
+
+def _report(found: Iterable[AtSetting], values: Values, look: _Look) -> None:
+    """Give each finding about a setting the place of its value."""
+    for one in found:
+        at = values.places.get(one.setting) or Place(look.report, 0, 0, one.setting)
+        if one.certain:
+            at.add(one.message, one.mend)
         else:
-            if not text.strip():
-                own.add(0, 0, "", "is empty", "write the persona there")
-            elif "\x00" in text:
-                own.add(0, 0, "", "holds a NUL character", "remove it")
-            _check_filled_in(text, own, template=template)
-    report.problems.extend(own.problems)
-    return text
+            look.warnings.append(Problem(at.report.file, at.line, at.col, at.path, one.message, one.mend))
 
 
-def _check_filled_in(text: str, own: Report, *, template: bool) -> None:
-    for found in () if template else unfilled(text):
-        own.add(found.line, found.col, "", f"still holds the placeholder {found.text}", FILL_IN)
-    for found in unknown_variables(text):
-        own.add(found.line, found.col, "", f"{found.text} is filled in by nothing", variable_mend(found.text))
+def _examine(
+    directories: list[tuple[str, Path]], tools: Tools, values: Values, prompt: Prompt, look: _Look
+) -> list[Problem]:
+    """Look at the files themselves; a granted script that is none is reported already."""
+    tools_dir = look.folder / TOOLS_FOLDER
+    granted = bool(tools.granted) and tools_dir.is_dir()
+    skills = values.found.get("skills", ())
+    findings: Findings = examine(
+        directories,
+        values.found.get("inline_grounding", ()),
+        look.root,
+        tools_dir if granted else None,
+        template=look.template,
+        words=frozenset().union(*(words_of(skill) for skill in skills)),
+    )
+    look.warnings += findings.warnings
+    _report(findings.settings, values, look)
+    if prompt.text is not None and not look.template:
+        _report(unserved(values.found, findings.words, prompt.text), values, look)
+        slow = slow_persona(len(prompt.text.encode()), findings.inlined_bytes)
+        if slow is not None:
+            _report([AtSetting("inline_grounding", *slow, certain=False)], values, look)
+    missing = {
+        f"{shown(look.folder, look.root)}/{text.partition(' ')[0]}"
+        for text in missing_scripts(tools, tools_dir)
+    }
+    return [problem for problem in findings.problems if problem.file not in missing]
 
 
-def _build(
-    name: str,
-    found: Mapping[str, Any],
-    persona: str,
-    grounding: Grounding,
-    tools: Tools,
-    tools_dir: Path,
-    environ: Mapping[str, str],
-) -> AgentDefinition:
-    development = environ.get(ENVIRONMENT, "").strip().lower() in DEVELOPMENT
-    origins = found["cors_origins"] + (found["cors_dev_origins"] if development else ())
-    host, port = found["host"], found["port"]
-    authority = f"[{host}]" if ":" in host else host
-    provider = found.get("provider")
-    return AgentDefinition(
-        id=name,
-        card=Card(
-            name=found.get("name", name),
-            description=found["description"],
-            version=found["version"],
-            public_url=found.get("public_url", f"http://{authority}:{port}").rstrip("/"),
-            provider=Provider(**provider) if provider else None,
-            documentation_url=found.get("documentation_url", ""),
-            icon_url=found.get("icon_url", ""),
-            skills=tuple(Skill(**{"name": skill["id"], **skill}) for skill in found.get("skills", ())),
-        ),
-        persona=persona,
-        grounding=grounding,
-        tools=tools,
-        tools_dir=tools_dir,
-        model=found["model"],
-        limits=Limits(
-            timeout_seconds=found["timeout"],
-            max_concurrency=found["max_concurrency"],
-            max_input_chars=found["max_input_chars"],
-            max_turns=found["max_turns"],
-            max_contexts=found["max_contexts"],
-        ),
-        messages=Messages(**found.get("messages", {})),
-        network=Network(host=host, port=port, cors_origins=tuple(dict.fromkeys(origins))),
-        binary=found["binary"],
+def _together(look: _Look, prompt: Prompt, problems: list[Problem]) -> tuple[Problem, ...]:
+    return (*_sorted([*look.report.all(), *prompt.report.all(), *problems]), *look.outside.all())
+
+
+def _sorted(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Order problems as a reader goes through the files; `agent.yaml` sorts before the prompt's `.md`."""
+    return tuple(
+        sorted(
+            problems,
+            key=lambda one: ("" if one.file.endswith(AGENT_FILE) else one.file, one.line, one.col, one.path),
+        )
     )

@@ -9,35 +9,43 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from runtime.agents.yaml_source import Mapping, Scalar, Sequence
+from runtime.agents.places import Lines
+from runtime.agents.quoting import shown
+from runtime.agents.yaml_source import Mapping as YamlMapping
+from runtime.agents.yaml_source import Scalar, Sequence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from runtime.agents.yaml_source import Node
 
 TEMPLATE = "_template"
 
-# Every placeholder of instances/_template; a test compares.
-PHRASES = (
-    "<Name of the persona>",
-    "<One or two sentences; say that it is an automated representative>",
-    "<Your name or organisation>",
-    "<one line about the persona>",
-    (
-        "<Write what the world may know, in short files of one subject each. Everything in this folder is"
-        " public: a visitor can get to read all of it.>"
-    ),
-    "<Write the way that visitors should take for a question, an invitation or a correction.>",
+# Every placeholder of instances/_template by a short word for it; a test compares.
+PHRASES: Mapping[str, str] = MappingProxyType(
+    {
+        "name": "<Name of the persona>",
+        "description": "<One or two sentences; say that it is an automated representative>",
+        "organization": "<Your name or organisation>",
+        "about": "<one line about the persona>",
+        "facts": (
+            "<Write what the world may know, in short files of one subject each. Everything in this folder is"
+            " public: a visitor can get to read all of it.>"
+        ),
+        "contact": (
+            "<Write the way that visitors should take for a question, an invitation or a correction.>"
+        ),
+    }
 )
 IDENTITY = frozenset({"name", "description", "version", "provider", "skills"})
 KNOWN = ("tools_dir", "instance_dir")
 
-_PHRASE = re.compile("|".join(map(re.escape, PHRASES)))
+_PHRASE = re.compile("|".join(map(re.escape, PHRASES.values())))
 # On a card, words in angle brackets have no other use. Addresses, closing tags and Vec<T> are none.
-_ANY = re.compile(r"(?<!\w)<(?:[A-Z][^<>@/=\n]*|[A-Za-z][^<>@/=\n]* [^<>@/=\n]*)>")
+_ANY = re.compile(r"(?<!\w)<(?=[A-Z]|[a-z][^<>@/=\n ]{0,60} )[^<>@/=\n]{1,300}>")
 _VARIABLE = re.compile(r"\$\{([^{}\n]{0,60})\}")
 MEND = "write your own words there"
 
@@ -57,14 +65,14 @@ def unfilled(text: str) -> Iterator[Found]:
     return _places(_PHRASE, text)
 
 
-def unfilled_settings(source: Mapping) -> Iterator[Found]:
+def unfilled_settings(source: YamlMapping) -> Iterator[Found]:
     """Yield the values of an agent file that hold a placeholder: the template's, or any on the card."""
     for entry in source.entries:
         pattern = _ANY if entry.key in IDENTITY else _PHRASE
-        for path, scalar in _scalars(entry.value, entry.key):
+        for path, scalar in _scalars(entry.value, shown(entry.key)):
             match = pattern.search(scalar.text) or _PHRASE.search(scalar.text)
             if match:
-                yield Found(scalar.line, scalar.col, match[0], path)
+                yield Found(scalar.line, scalar.col, shown(match[0]), path)
 
 
 def variables(text: str) -> Iterator[Found]:
@@ -84,9 +92,10 @@ def variable_mend(text: str) -> str:
 
 
 def _places(pattern: re.Pattern[str], text: str) -> Iterator[Found]:
+    lines: Lines | None = None
     for match in pattern.finditer(text):
-        before = text[: match.start()]
-        yield Found(before.count("\n") + 1, match.start() - before.rfind("\n"), match[0])
+        lines = lines or Lines(text)
+        yield Found(*lines.place(match.start()), match[0])
 
 
 def _scalars(node: Node, path: str) -> Iterator[tuple[str, Scalar]]:
@@ -96,6 +105,6 @@ def _scalars(node: Node, path: str) -> Iterator[tuple[str, Scalar]]:
         case Sequence():
             for index, item in enumerate(node.items):
                 yield from _scalars(item, f"{path}[{index}]")
-        case Mapping():
+        case YamlMapping():
             for entry in node.entries:
-                yield from _scalars(entry.value, f"{path}.{entry.key}")
+                yield from _scalars(entry.value, f"{path}.{shown(entry.key)}")

@@ -23,14 +23,29 @@ _INTRODUCTION = """# Settings of an instance
 Written by `python -m runtime.agents.reference` from `runtime/agents/fields.py`; a test compares them.
 
 An instance is a folder `instances/NAME/` with `agent.yaml` (this page), the prompt file and `tools/`. NAME
-has lower-case letters, digits, `-` and `_`. Check one with `./gatehouse just check NAME`: all mistakes are
-reported at once, as `file:line:col: key: what is wrong (how to mend it)`, and the exit code is 3.
+has lower-case letters, digits, `-` and `_`. Check one with `./gatehouse check NAME`: all mistakes are
+reported at once, as `file:line:col: key: what is wrong (how to mend it)`, and the exit code is 3. Editors
+check while you type: the template's first line names [agent.schema.json](agent.schema.json), made from the
+same table.
 
-The file is plain YAML of at most 256 KiB: no anchors, aliases, tags or directives, no key twice, no unknown
-key. What still stands in the template's `<angle brackets>` is a mistake too.
+The file is plain YAML of at most 256 KiB and 10,000 values, nested at most 16 deep: no anchors, aliases, tags
+or directives, no key twice, no unknown key. What still stands in the template's `<angle brackets>` is a
+mistake too. Texts are one line, but for `description`, `allowed_tools` and the messages.
 
 A *turn* is one message of a visitor, answered in one container: `max_concurrency` and `timeout` are about
 turns. An *exchange* is a message and its answer as the conversation remembers them: `max_turns` counts those.
+"""
+
+_CARD = """
+## The card keeps its word
+
+Mistakes: a skill that needs (`tools`) or is called like a script that `allowed_tools` does not grant; a
+skill's script that the prompt does not name; a tool that the prompt names by a path that no turn has
+(`tools/NAME.py`), or that is not granted.
+Warnings: a granted script that the prompt never names; a skill of which neither prompt nor documents have a
+word; English words on the card that promise booking, ordering, sending, taking requests, browsing or
+remembering where no granted script does it; an address at `example.org` and the other names that are reserved
+for examples. What a sentence denies ("You cannot book") promises nothing.
 """
 
 _PLACEHOLDERS = """
@@ -69,6 +84,7 @@ def settings_page() -> str:
         + _table(MESSAGES)
         + "\n".join(variables)
         + _PLACEHOLDERS
+        + _CARD
     )
 
 

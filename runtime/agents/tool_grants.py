@@ -16,7 +16,9 @@ import stat
 from typing import TYPE_CHECKING
 
 from runtime.agents.definition import Tools
+from runtime.agents.forms import SCRIPT_NAME
 from runtime.agents.placeholders import unknown_variables
+from runtime.agents.quoting import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +27,7 @@ BUILTIN = ("Read", "Glob", "Grep")
 MAX_GRANTS = 32
 MEND = "use Read, Glob, Grep or Bash(python3 ${tools_dir}/NAME.py:*), separated by commas"
 
-_SCRIPT = re.compile(r"Bash\(python3 \$\{tools_dir\}/([a-z][a-z0-9_]{0,40})\.py:\*\)")
+_SCRIPT = re.compile(rf"Bash\(python3 \$\{{tools_dir\}}/({SCRIPT_NAME})\.py:\*\)")
 
 
 def parse_grants(text: str) -> tuple[Tools, tuple[str, ...]]:
@@ -39,7 +41,7 @@ def parse_grants(text: str) -> tuple[Tools, tuple[str, ...]]:
     for part in (piece.strip(" \t\r\n") for piece in text.split(",")):
         match = _SCRIPT.fullmatch(part)
         if part in builtin or (match and match[1] in granted):
-            wrong.append(f"{_shown(part)!r} is granted twice")
+            wrong.append(f"{shown(part)!r} is granted twice")
         elif part in BUILTIN:
             builtin.append(part)
         elif match:
@@ -49,7 +51,7 @@ def parse_grants(text: str) -> tuple[Tools, tuple[str, ...]]:
         else:
             unknown = [found.text for found in unknown_variables(part)]
             about = f": {unknown[0]} is filled in by nothing" if unknown else ""
-            wrong.append(f"{_shown(part)!r} cannot be granted{about}")
+            wrong.append(f"{shown(part)!r} cannot be granted{about}")
     if len(granted) > MAX_GRANTS:
         wrong.append(f"grants more than {MAX_GRANTS} scripts")
     return Tools(tuple(name for name in BUILTIN if name in builtin), tuple(granted)), tuple(wrong)
@@ -74,8 +76,3 @@ def missing_scripts(tools: Tools, tools_dir: Path) -> tuple[str, ...]:
         if not stat.S_ISREG(mode):
             messages.append(f"tools/{name}.py is not a regular file")
     return tuple(messages)
-
-
-def _shown(part: str) -> str:
-    clean = "".join(char if char.isprintable() else "?" for char in part)
-    return clean if len(clean) <= 60 else clean[:57] + "..."

@@ -10,19 +10,21 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import string
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
-from runtime.agents.fields import MESSAGES, Field, Kind
-from runtime.agents.yaml_source import Entry, Mapping, Node, Report, Scalar, Sequence
+from runtime.agents import forms
+from runtime.agents.fields import MANY_LINES, MESSAGES, Field, Kind
+from runtime.agents.quoting import shown
+from runtime.agents.yaml_source import REFUSED, Entry, Mapping, Node, Report, Scalar, Sequence
 
-_TEXT_LENGTH = 500  # of one item in a list of texts
-_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?")
 _INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_MANY_LINES = frozenset({"description", "allowed_tools"})
+_CONTROL = re.compile(forms.CONTROL)
+_URL = re.compile(forms.URL)
+_ORIGIN = re.compile(forms.ORIGIN)
+_KEY_LENGTH = 64  # of a key that is compared with known ones: the comparison is slow for long words
+_INNER_PATTERN = re.compile(forms.INNER_PATTERN)
 _EXAMPLES = {
     Kind.INTEGER: "write a whole number without a unit, such as 8011",
     Kind.NUMBER: "write a number without a unit, such as 90",
@@ -48,7 +50,10 @@ class Place:
 
 @dataclass(slots=True)
 class Values:
-    """Checked values by key, and the place of each value and list item (`key[0]`) that was given."""
+    """Checked values by key, and the place of each value that was given, also inside: `skills[0].tags[1]`.
+
+    Numbers count what was taken: an item that is wrong is left out of `found` and of the places.
+    """
 
     found: dict[str, Any] = field(default_factory=dict)
     places: dict[str, Place] = field(default_factory=dict)
@@ -100,21 +105,23 @@ def read_text(raw: str, item: Field, place: Place) -> Any:
 
 
 def _report_unknown(entry: Entry, known: dict[str, Field], report: Report, prefix: str) -> None:
-    close = difflib.get_close_matches(entry.key, known, n=1)
+    close = () if report.is_full else difflib.get_close_matches(entry.key[:_KEY_LENGTH], known, n=1)
     mend = f"did you mean `{close[0]}`?" if close else "known keys: " + ", ".join(sorted(known))
-    report.add(entry.line, entry.col, prefix + _shown(entry.key), "is not a known key", mend)
+    report.add(entry.line, entry.col, prefix + shown(entry.key), "is not a known key", mend)
 
 
 def _read(node: Node, item: Field, path: str, report: Report, values: Values) -> Any:
     place = Place(report, node.line, node.col, path)
+    if isinstance(node, Scalar) and node.kind == REFUSED:
+        return None
     if isinstance(node, Scalar) and node.kind == "null":
         place.add("has no value", _null_mend(node, item))
         return None
     match item.kind:
         case Kind.MAPPING:
-            return _read_mapping(node, item, path, place)
+            return _read_mapping(node, item, path, place, values, item.key)
         case Kind.MAPPING_LIST:
-            return _read_mapping_list(node, item, path, place)
+            return _read_mapping_list(node, item, path, place, values)
         case Kind.TEXT_LIST | Kind.PATH_LIST | Kind.PATTERN_LIST | Kind.ORIGIN_LIST:
             return _read_list(node, item, path, place, values)
         case _:
@@ -128,8 +135,8 @@ def _read(node: Node, item: Field, path: str, report: Report, values: Values) ->
         Kind.VERSION: {"str", "int", "float", "timestamp"},
     }.get(item.kind, {"str"})
     if node.kind not in accepted:
-        mend = _EXAMPLES.get(item.kind, f'put it in quotes: "{_shown(node.text)}"')
-        place.add(f"must be {_article(item.kind)}, not {_shown(node.text)!r}", mend)
+        mend = _EXAMPLES.get(item.kind, f'put it in quotes: "{shown(node.text)}"')
+        place.add(f"must be {_article(item.kind)}, not {shown(node.text)!r}", mend)
         return None
     return _check(node.text.strip(), item, place)
 
@@ -141,18 +148,26 @@ def _null_mend(node: Scalar, item: Field) -> str:
     return "give it one, or remove the line"
 
 
-def _read_mapping(node: Node, item: Field, path: str, place: Place) -> dict[str, Any] | None:
+def _read_mapping(
+    node: Node, item: Field, path: str, place: Place, values: Values, key: str
+) -> dict[str, Any] | None:
+    """Read one mapping as far as it is right; what is wrong in it is reported, so that nothing loads."""
+    if isinstance(node, Scalar) and node.kind == REFUSED:
+        return None
     if not isinstance(node, Mapping):
         place.add(
             "must be a mapping", "write its keys indented below it: " + ", ".join(f.key for f in item.fields)
         )
         return None
-    before = len(place.report.problems)
     inner = read_fields(node, item.fields, place.report, prefix=f"{path}.")
-    return inner.found if len(place.report.problems) == before else None
+    values.places[key] = place
+    values.places.update({f"{key}.{name}": at for name, at in inner.places.items()})
+    return inner.found
 
 
-def _read_mapping_list(node: Node, item: Field, path: str, place: Place) -> tuple[dict[str, Any], ...] | None:
+def _read_mapping_list(
+    node: Node, item: Field, path: str, place: Place, values: Values
+) -> tuple[dict[str, Any], ...] | None:
     if not isinstance(node, Sequence):
         place.add("must be a list", "write each item indented below it, starting with `- id:`")
         return None
@@ -161,7 +176,8 @@ def _read_mapping_list(node: Node, item: Field, path: str, place: Place) -> tupl
     mappings: list[dict[str, Any]] = []
     for index, element in enumerate(node.items):
         at = f"{path}[{index}]"
-        value = _read_mapping(element, item, at, Place(place.report, element.line, element.col, at))
+        here = Place(place.report, element.line, element.col, at)
+        value = _read_mapping(element, item, at, here, values, f"{item.key}[{len(mappings)}]")
         if value is not None:
             mappings.append(value)
     return tuple(mappings)
@@ -176,6 +192,8 @@ def _read_list(node: Node, item: Field, path: str, place: Place, values: Values)
     texts: list[str] = []
     for index, element in enumerate(node.items):
         at = Place(place.report, element.line, element.col, f"{path}[{index}]")
+        if isinstance(element, Scalar) and element.kind == REFUSED:
+            continue
         if isinstance(element, Scalar) and element.kind == "null":
             at.add("has no value", _null_mend(element, item))
             continue
@@ -190,14 +208,17 @@ def _read_list(node: Node, item: Field, path: str, place: Place, values: Values)
 
 
 def _check_item(text: str, item: Field, place: Place) -> str | None:
-    if not text or len(text) > _TEXT_LENGTH or _CONTROL.search(text) or "\n" in text:
-        place.add(f"must be one line of 1 to {_TEXT_LENGTH} characters", "shorten it, or remove it")
+    if not text or len(text) > forms.ITEM_LENGTH or _CONTROL.search(text) or "\n" in text:
+        place.add(f"must be one line of 1 to {forms.ITEM_LENGTH} characters", "shorten it, or remove it")
         return None
-    if item.kind is Kind.ORIGIN_LIST and not _is_origin(text):
-        place.add(f"{_shown(text)!r} is no web origin", _EXAMPLES[Kind.ORIGIN_LIST])
+    if item.kind is Kind.ORIGIN_LIST and not _ORIGIN.fullmatch(text):
+        place.add(f"{shown(text)!r} is no web origin", _EXAMPLES[Kind.ORIGIN_LIST])
         return None
-    if item.kind is Kind.PATTERN_LIST and not is_inner_pattern(text):
-        place.add(f"{_shown(text)!r} leaves the grounding directory", _EXAMPLES[Kind.PATTERN_LIST])
+    if item.kind is Kind.PATTERN_LIST and not _INNER_PATTERN.fullmatch(text):
+        place.add(f"{shown(text)!r} leaves the grounding directory", _EXAMPLES[Kind.PATTERN_LIST])
+        return None
+    if item.pattern and not re.fullmatch(item.pattern, text):
+        place.add(f"{shown(text)!r} has a character that is not allowed", f"use {item.shape}")
         return None
     return text
 
@@ -208,16 +229,16 @@ def _check(text: str, item: Field, place: Place) -> Any:
     if _CONTROL.search(text):
         place.add("holds a control character", "remove it")
         return None
-    if "\n" in text and item.key not in _MANY_LINES and item not in MESSAGES:
+    if "\n" in text and item.key not in MANY_LINES and item not in MESSAGES:
         place.add("must be one line", "join the lines")
         return None
     if not _in_bounds(len(text), item, place, "characters"):
         return None
     if item.pattern and not re.fullmatch(item.pattern, text):
-        place.add(f"{_shown(text)!r} has a character that is not allowed", f"use {item.shape}")
+        place.add(f"{shown(text)!r} has a character that is not allowed", f"use {item.shape}")
         return None
-    if item.kind is Kind.URL and not _is_url(text):
-        place.add(f"{_shown(text)!r} is no http or https address", _EXAMPLES[Kind.URL])
+    if item.kind is Kind.URL and not _URL.fullmatch(text):
+        place.add(f"{shown(text)!r} is no http or https address", _EXAMPLES[Kind.URL])
         return None
     if item in MESSAGES:
         return _check_placeholders(text, item, place)
@@ -227,7 +248,7 @@ def _check(text: str, item: Field, place: Place) -> Any:
 def _check_number(text: str, item: Field, place: Place) -> float | None:
     shape = _INTEGER if item.kind is Kind.INTEGER else _NUMBER
     if not shape.fullmatch(text):
-        place.add(f"must be {_article(item.kind)}, not {_shown(text)!r}", _EXAMPLES[item.kind])
+        place.add(f"must be {_article(item.kind)}, not {shown(text)!r}", _EXAMPLES[item.kind])
         return None
     number: float = int(text) if item.kind is Kind.INTEGER else float(text)
     if not math.isfinite(number) or not _in_bounds(number, item, place, item.unit):
@@ -236,17 +257,12 @@ def _check_number(text: str, item: Field, place: Place) -> float | None:
 
 
 def _check_placeholders(text: str, item: Field, place: Place) -> str | None:
+    if re.fullmatch(forms.message(item.placeholders), text):
+        return text
     allowed = ", ".join(f"{{{name}}}" for name in item.placeholders)
     mend = f"only {allowed} may stand in braces" if allowed else "write it without braces"
-    try:
-        parts = list(string.Formatter().parse(text))
-    except ValueError:
-        parts = [("", "", "", "")]
-    for _, name, spec, conversion in parts:
-        if name is not None and (name not in item.placeholders or spec or conversion):
-            place.add("has a placeholder that is never filled in", mend)
-            return None
-    return text
+    place.add("has a placeholder that is never filled in", mend)
+    return None
 
 
 def _in_bounds(number: float, item: Field, place: Place, unit: str) -> bool:
@@ -258,42 +274,9 @@ def _in_bounds(number: float, item: Field, place: Place, unit: str) -> bool:
     return False
 
 
-def is_inner_pattern(pattern: str) -> bool:
-    """Say whether a file pattern can only ever name paths below its directory, going by its text alone."""
-    parts = pattern.split("/")
-    return (
-        "\\" not in pattern and "\x00" not in pattern and all(part not in {"", ".", ".."} for part in parts)
-    )
-
-
-def _is_url(text: str) -> bool:
-    if re.search(r"[\s\\<>\"]", text):
-        return False
-    try:
-        split = urlsplit(text)
-        return (
-            split.scheme in {"http", "https"}
-            and bool(split.hostname)
-            and "@" not in split.netloc
-            and split.port != 0
-        )
-    except ValueError:
-        return False
-
-
-def _is_origin(text: str) -> bool:
-    return _is_url(text) and re.fullmatch(r"https?://[^/?#]+", text) is not None
-
-
 def _article(kind: Kind) -> str:
     return kind.value if kind in {Kind.TEXT, Kind.VERSION, Kind.TOOLS} else f"a {kind.value}"
 
 
 def _summary(item: Field) -> str:
     return item.description[0].lower() + item.description[1:].rstrip(".")
-
-
-def _shown(text: str) -> str:
-    """Return at most 60 printable characters of a text from the file, for a message."""
-    clean = "".join(char if char.isprintable() else "?" for char in text)
-    return clean if len(clean) <= 60 else clean[:57] + "..."

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from runtime.agents import check, sources
+from runtime.errors import Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,12 +99,13 @@ def test_what_is_odd_is_a_warning_with_its_place_and_changes_no_exit_code(
     assert check.main(["--root", str(root), "good"], {}) == 0
     out, err = capsys.readouterr()
     assert out.startswith("ok good: ")
+    file = "warning: instances/good/agent.yaml"
     assert [line.partition(" (")[0] for line in err.splitlines()] == [
-        "warning: docs/old.txt:2:4: is not UTF-8 text, so a model may not be able to read it",
-        "warning: empty: extra_read_dirs[0]: 'empty' holds no document",
+        f"{file}:2:19: extra_read_dirs[0]: 'empty' holds no document",
+        f"{file}:3:20: inline_grounding[0]: docs/old.txt is not told up front: is not UTF-8 text",
+        f"{file}:3:29: inline_grounding[1]: no file in docs matches 'none/*.md'",
         "warning: docs: 1 with a dot in front left out of what the persona may know: docs/.git",
-        "warning: docs: inline_grounding[1]: no file in docs matches 'none/*.md'",
-        "warning: docs/old.txt: is not told up front: is not UTF-8 text",
+        "warning: docs/old.txt:2:4: is not UTF-8 text, so a model may not be able to read it",
     ]
 
 
@@ -139,3 +142,56 @@ def test_directories_are_listed_where_they_are_not_mounted_yet(
     assert sources.main(["--root", str(root), "good"], {}) == 0
     assert capsys.readouterr().out == "/data/public\n"
     assert check.main(["--root", str(root), "good"], {}) == 3
+
+
+def test_json_is_one_object_with_every_instance_problem_and_warning(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent_file(root, "port: x\nicon_url: https://example.org/x.png\n")
+    fine = root / "instances" / "fine"
+    fine.mkdir()
+    (fine / "agent.yaml").write_text("grounding_dir: docs\n")
+    (fine / "system-prompt.md").write_text("You answer.\n")
+    assert check.main(["--root", str(root), "--json"], {}) == 3
+    out, err = capsys.readouterr()
+    assert err == ""
+    file = "instances/good/agent.yaml"
+    mend = "write a whole number without a unit, such as 8011"
+    found = json.loads(out)
+    assert (found["ok"], [one["name"] for one in found["instances"]]) == (False, ["fine", "good"])
+    first, second = found["instances"]
+    assert (first["ok"], first["problems"], first["warnings"]) == (True, [], [])
+    assert first["summary"].startswith("ok fine: ")
+    assert (second["ok"], second["summary"]) == (False, "")
+    assert second["problems"][1] == {
+        "file": file,
+        "line": 1,
+        "col": 7,
+        "path": "port",
+        "message": "must be a whole number, not 'x'",
+        "mend": mend,
+    }
+    assert [(one["path"], one["line"]) for one in second["warnings"]] == [("icon_url", 2)]
+    assert check.main(["--root", str(root), "--json", "fine"], {}) == 0
+
+
+def test_what_is_checked_is_the_same_for_a_program_that_calls_it(root: Path) -> None:
+    agent_file(root, "grounding_dir: docs\nport: x\n")
+    (one,) = check.check_instances(root, ["good"], {})
+    assert (one.name, one.ok, one.template, one.summary) == ("good", False, False, "")
+    assert one.problems[0].as_json()["path"] == "port"
+    assert json.loads(check.as_json((one,)))["instances"] == [one.as_json()]
+
+
+def test_a_root_without_instances_is_not_ok_in_json_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check.main(["--root", str(tmp_path), "--json"], {}) == 3
+    (found,) = json.loads(capsys.readouterr().out)["instances"]
+    assert found["problems"][0]["message"] == "holds no instance"
+
+
+def test_a_problem_is_printed_on_one_line_whatever_its_file_is_called() -> None:
+    problem = Problem("docs/a\nb\u202e.md", 1, 2, "", "is odd", "mend it")
+    assert str(problem) == "docs/a\\nb\\u202e.md:1:2: is odd (mend it)"
+    assert problem.as_json()["file"] == "docs/a\nb\u202e.md"

@@ -12,7 +12,8 @@ import pytest
 from runtime.agents.definition import AgentDefinition, Limits, Messages, Network, Provider, Skill
 from runtime.agents.documents import Walk
 from runtime.agents.fields import OVERRIDES
-from runtime.agents.instance import MAX_PROMPT_BYTES, instance_names, load_instance
+from runtime.agents.instance import instance_names, load_instance
+from runtime.agents.prompt import MAX_PROMPT_BYTES
 from runtime.errors import ConfigError, Problem
 
 BROKEN = sorted((Path(__file__).parent / "broken").glob("*.yaml"))
@@ -375,6 +376,10 @@ def test_a_granted_script_has_to_be_a_regular_file(root: Path) -> None:
     assert "tools/hours.py is not a regular file" in str(problems_of(root)[0])
 
 
-def test_a_flood_of_mistakes_is_cut_at_fifty(root: Path) -> None:
+def test_a_flood_of_mistakes_is_cut_at_fifty_and_the_rest_is_counted(root: Path) -> None:
     agent_file(root, "grounding_dir: docs\n" + "".join(f"key{n}: 1\n" for n in range(300)))
-    assert len(problems_of(root)) == 50
+    problems = problems_of(root)
+    assert len(problems) == 51
+    assert [problem.message for problem in problems if not problem.line] == [
+        "has 250 more mistakes than are shown"
+    ]

@@ -63,7 +63,7 @@ def test_every_placeholder_of_the_template_is_one_that_a_start_is_refused_over()
         re.sub(r"^# .*$", "", text, flags=re.MULTILINE) if path.suffix == ".yaml" else text
         for path, text in texts(TEMPLATE).items()
     )
-    assert set(re.findall(r"<[^<>]+>", text)) == set(PHRASES)
+    assert set(re.findall(r"<[^<>]+>", text)) == set(PHRASES.values())
 
 
 def test_the_template_itself_is_refused_by_name_and_told_what_to_do() -> None:

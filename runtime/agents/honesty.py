@@ -1,0 +1,138 @@
+"""Compares what the card promises with what grants and prompt serve: the honest card (seed S1 §4). Pure.
+
+A visitor, and a program that picks an agent by its card, believes the card. What is plainly untrue, a skill
+that names a script which is not granted, keeps an instance from starting. What words only suggest, booking or
+sending where nothing granted does either, is a warning. A granted script that the prompt never names is a
+warning too: nothing false is said and a model is offered the script with the first line of its docstring, but
+whether it calls it is left to chance.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from runtime.agents.clauses import claims
+from runtime.agents.findings import AtSetting
+from runtime.agents.prompt_tools import is_named
+from runtime.agents.quoting import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from runtime.agents.definition import Tools
+
+_THING = r"(?:\w+ ){0,2}"
+_OBJECT = (
+    r"(?:tables?|times?|slots?|meetings?|appointments?|calls?|talks?|rooms?|seats?|sessions?|tickets?|flights?"
+    r"|visits?|hours?|demos?|stays?|places?|lessons?|treatments?)"
+)
+_MESSAGE = r"(?:messages?|e-?mails?|requests?|enquir\w+|inquir\w+|invitations?|feedback|complaints?)"
+_FORMS = {
+    "booking": (
+        rf"(?:book|reserve|schedule|arrange)(?:s|d|ing)? {_THING}{_OBJECT}",
+        r"(?:booking|reservation)s?",
+    ),
+    "ordering": (
+        r"(?:place|take)s? (?:an? |your |my )?orders?",
+        r"(?:order|buy|purchase)(?:s|ing)? (?:an?|your|my|some|tickets|books|food)",
+        r"(?:checkout|payments?)",
+    ),
+    "sending or forwarding": (
+        rf"(?:send|forward|relay|deliver)(?:s|ing)? {_THING}{_MESSAGE}",
+        rf"pass(?:es|ing)? {_THING}on",
+    ),
+    "taking requests": (
+        rf"(?:take|taking|accept|record|recording|leave|leaving)s?(?:ing)? (?:down )?{_THING}{_MESSAGE}",
+    ),
+    "browsing the web": (
+        r"(?:browse|browsing|search|surf)(?:es|s|ing)? (?:\w+ ){0,2}(?:web|internet|online)",
+        r"web (?:search|browsing)",
+        r"(?:live|latest|real-time) (?:news|weather|prices)",
+    ),
+    "remembering visitors": (
+        r"remembers? (?:you|who you|your name|your preferences?|your visits?)",
+        r"long-term memory",
+    ),
+}
+ACTIONS = tuple(
+    (action, re.compile(rf"\b(?:{'|'.join(forms)})\b", re.IGNORECASE)) for action, forms in _FORMS.items()
+)
+"""What an agent does not do by itself, as English words promise it."""
+
+
+def dishonest(
+    found: Mapping[str, Any], tools: Tools, scripts: Mapping[str, str], prompt: str | None
+) -> Iterator[AtSetting]:
+    """Yield what the card claims and nothing serves, each with the setting that claims it.
+
+    `found` are the checked settings, as far as they are right; `scripts` maps each file of the tools folder,
+    without `.py`, to the beginning of its text. `prompt` is None when there is none to compare with.
+    """
+    skills = found.get("skills", ())
+    for number, skill in enumerate(skills):
+        yield from _needs(f"skills[{number}]", skill, tools, prompt)
+        yield from _poses_as_tool(f"skills[{number}]", skill, tools, scripts)
+    for name in tools.granted if prompt is not None else ():
+        if not is_named(name, prompt or ""):
+            message = f"grants {name}, which the prompt never names"
+            mend = "say in the prompt what it is for, or take the grant out"
+            yield AtSetting("allowed_tools", message, mend, certain=False)
+    served = " ".join(f"{name.replace('_', ' ')} {scripts.get(name, '')}" for name in tools.granted)
+    for setting, text in _card_texts(found):
+        for action, pattern in ACTIONS:
+            if any(claims(pattern, text)) and not any(claims(pattern, served)):
+                message = f"seems to promise {action}, which nothing granted does"
+                mend = "say what the agent does, or grant a script that does it"
+                yield AtSetting(setting, message, mend, certain=False)
+
+
+def words_of(skill: Mapping[str, Any]) -> frozenset[str]:
+    """Return the beginnings of the words by which a skill would be found in a prompt or document."""
+    texts = (skill.get("id", ""), skill.get("name", ""), *skill.get("tags", ()))
+    words = (word.lower() for text in texts for word in re.findall(r"[^\W\d_]{4,}", text))
+    return frozenset(word[:6].rstrip("s") for word in words)
+
+
+def unserved(found: Mapping[str, Any], known: set[str], prompt: str) -> Iterator[AtSetting]:
+    """Yield the skills of which neither the prompt nor a document (`known` words) has a single word."""
+    lowered = prompt.lower()
+    for number, skill in enumerate(found.get("skills", ())):
+        words = words_of(skill)
+        if words and not skill.get("tools") and not words & known and not any(w in lowered for w in words):
+            message = "is a skill of which neither the prompt nor any document has a word"
+            mend = "write a document about it, or take the skill out"
+            yield AtSetting(f"skills[{number}].id", message, mend, certain=False)
+
+
+def _needs(at: str, skill: Mapping[str, Any], tools: Tools, prompt: str | None) -> Iterator[AtSetting]:
+    for number, name in enumerate(skill.get("tools", ())):
+        if name not in tools.granted:
+            mend = f"add Bash(python3 ${{tools_dir}}/{name}.py:*) to allowed_tools, or take the skill out"
+            yield AtSetting(f"{at}.tools[{number}]", f"needs {name}, which is not granted", mend)
+        elif prompt is not None and not is_named(name, prompt):
+            message = f"needs {name}, which the prompt never names"
+            yield AtSetting(f"{at}.tools[{number}]", message, "say in the prompt when to use it")
+
+
+def _poses_as_tool(
+    at: str, skill: Mapping[str, Any], tools: Tools, scripts: Mapping[str, str]
+) -> Iterator[AtSetting]:
+    named = [(f"{at}.id", skill.get("id", "")), (f"{at}.name", skill.get("name", ""))]
+    named += [(f"{at}.tags[{number}]", tag) for number, tag in enumerate(skill.get("tags", ()))]
+    for setting, text in named:
+        name = re.sub(r"[ -]+", "_", text.lower())
+        if name in scripts and name not in tools.granted:
+            message = f"{shown(text)!r} is the script tools/{name}.py, which is not granted"
+            mend = f"add Bash(python3 ${{tools_dir}}/{name}.py:*) to allowed_tools, or take the skill out"
+            yield AtSetting(setting, message, mend)
+
+
+def _card_texts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "name", found.get("name", "")
+    yield "description", found.get("description", "")
+    for number, skill in enumerate(found.get("skills", ())):
+        yield f"skills[{number}].name", skill.get("name", "")
+        yield f"skills[{number}].description", skill.get("description", "")
+        for index, example in enumerate(skill.get("examples", ())):
+            yield f"skills[{number}].examples[{index}]", example
