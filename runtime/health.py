@@ -1,5 +1,8 @@
-"""A container's healthcheck: `python -m runtime.health SERVICE` asks `ops/<service>.sock` and exits 0 or 1.
+"""Asks a service what operators may ask: `python -m runtime.health SERVICE [health|status|metrics|reload]`.
 
+It is every container's healthcheck (the default, `health`) and, through `docker exec`, the operator's way to
+`ops/<service>.sock`. The answer's body goes to stdout. Exit code: 0 for a 2xx answer, 3 for 422 (the
+instance's files are wrong), 8 for 409 (the spawner serves another definition), 2 for wrong usage, else 1.
 Why the standard library alone: it is started every few seconds in every service image, so it must be small
 and must not need anything that one of them lacks.
 """
@@ -9,16 +12,36 @@ from __future__ import annotations
 import http.client
 import socket
 import sys
+from typing import NamedTuple
 
 from runtime import layout
 
-TIMEOUT_SECONDS = 4.0
+HEALTH_SECONDS = 4.0
+
+
+class Question(NamedTuple):
+    """What is sent for a word of the command line, and how long the answer may take."""
+
+    method: str
+    path: str
+    seconds: float
+
+
+QUESTIONS = {
+    "health": Question("GET", "/health", HEALTH_SECONDS),
+    # A person asks, so it may take the time to compare the files with what is served.
+    "status": Question("GET", "/status?stale=1", 60.0),
+    "metrics": Question("GET", "/metrics", 10.0),
+    "reload": Question("POST", "/reload", 300.0),
+}
+EXIT_CODES = {422: 3, 409: 8}
+MAX_BYTES = 16 * 1024 * 1024
 
 
 class UnixConnection(http.client.HTTPConnection):
     """HTTP over the Unix socket at `path`."""
 
-    def __init__(self, path: str, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, path: str, timeout: float = HEALTH_SECONDS) -> None:
         super().__init__("ops", timeout=timeout)
         self.path = path
 
@@ -29,28 +52,33 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-def ask(path: str) -> tuple[bool, str]:
-    """Return whether the service behind the ops socket is healthy, and what it said (at most 2000 bytes)."""
-    connection = UnixConnection(path)
+def ask(path: str, question: Question) -> tuple[int, str]:
+    """Return the status and the body of the ops socket's answer; (0, why) when there is none."""
+    connection = UnixConnection(path, question.seconds)
     try:
-        connection.request("GET", "/health")
+        connection.request(question.method, question.path)
         response = connection.getresponse()
-        text = response.read(2000).decode("utf-8", "replace")
+        text = response.read(MAX_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
-        return False, f"{path}: {error}"
+        return 0, f"{path}: {error}"
     finally:
         connection.close()
-    return response.status == http.client.OK, text
+    return response.status, text
+
+
+def exit_code(status: int) -> int:
+    """Return the exit code for an answer of this HTTP status; 0 is no answer."""
+    return 0 if 200 <= status < 300 else EXIT_CODES.get(status, 1)
 
 
 def main(arguments: list[str]) -> int:
-    """Ask the named service; 0 healthy, 1 not, 2 wrong usage."""
-    if len(arguments) != 1:
-        sys.stderr.write("usage: python -m runtime.health SERVICE\n")
+    """Ask the named service, print what it answered, and return the exit code."""
+    if not 1 <= len(arguments) <= 2 or (word := (*arguments, "health")[1]) not in QUESTIONS:
+        sys.stderr.write(f"usage: python -m runtime.health SERVICE [{'|'.join(QUESTIONS)}]\n")
         return 2
-    healthy, text = ask(str(layout.OPS / f"{arguments[0]}.sock"))
-    (sys.stdout if healthy else sys.stderr).write(text.rstrip() + "\n")
-    return 0 if healthy else 1
+    status, text = ask(str(layout.OPS / f"{arguments[0]}.sock"), QUESTIONS[word])
+    (sys.stdout if status else sys.stderr).write(text.rstrip() + "\n")
+    return exit_code(status)
 
 
 if __name__ == "__main__":

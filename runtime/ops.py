@@ -1,7 +1,8 @@
-"""What operators may ask a service: `/health`, `/status` and `/metrics` on `ops/<service>.sock`.
+"""What operators may ask a service on `ops/<service>.sock`: health, detail, metrics, and a reload.
 
 Why a socket of its own: detail and metrics name reasons, counts and digests that no visitor may read
-(architecture §9), so they live on a volume that neither ingress nor tunnel mounts.
+(architecture §9), and a reload is the operator's alone, so they live on a volume that nobody else mounts: no
+other service of the stack, taken over or not, can ask here.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from runtime import layout
+from runtime.errors import ConfigError, DefinitionMismatch, GatehouseError
 from runtime.serving import serving
 
 if TYPE_CHECKING:
@@ -24,14 +27,27 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     Health = Callable[[], Awaitable[str | None]]
-    Status = Callable[[], Awaitable[dict[str, Any]]]
+    Detail = Callable[[], Awaitable[dict[str, Any]]]
 
 
-def ops_app(service: str, health: Health, status: Status, registry: CollectorRegistry) -> Starlette:
+log = structlog.get_logger()
+
+
+def ops_app(
+    service: str,
+    health: Health,
+    status: Detail,
+    registry: CollectorRegistry,
+    *,
+    status_with_stale: Detail | None = None,
+    reload: Detail | None = None,
+) -> Starlette:
     """Build the ops app of `service`.
 
     `health` returns None when the service can do its work, else the reason in one sentence (answered as 503).
-    `status` returns the detail as a JSON object. `registry` holds the service's metrics.
+    `status` returns the detail as a JSON object; `status_with_stale` the same with what takes a while to find
+    out, for `/status?stale=1` alone. `registry` holds the service's metrics. `reload` does what
+    `POST /reload` asks and returns the answer; its GatehouseErrors become 422, 409 or 503.
     """
 
     async def get_health(_request: Request) -> Response:
@@ -40,19 +56,40 @@ def ops_app(service: str, health: Health, status: Status, registry: CollectorReg
             return JSONResponse({"status": "ok", "service": service})
         return JSONResponse({"status": "not-ready", "service": service, "reason": reason}, status_code=503)
 
-    async def get_status(_request: Request) -> Response:
-        return JSONResponse({"service": service} | await status())
+    async def get_status(request: Request) -> Response:
+        asked = request.query_params.get("stale") == "1"
+        detail = status_with_stale if asked and status_with_stale is not None else status
+        return JSONResponse({"service": service} | await detail())
 
     async def get_metrics(_request: Request) -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
-    return Starlette(
-        routes=[
-            Route("/health", get_health),
-            Route("/status", get_status),
-            Route("/metrics", get_metrics),
-        ]
-    )
+    routes = [
+        Route("/health", get_health),
+        Route("/status", get_status),
+        Route("/metrics", get_metrics),
+    ]
+    if reload is not None:
+        routes.append(Route("/reload", reloading(reload), methods=["POST"]))
+    return Starlette(routes=routes)
+
+
+def reloading(reload: Detail) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint that asks for a reload and tells how it went."""
+
+    async def post_reload(_request: Request) -> Response:
+        try:
+            return JSONResponse(await reload())
+        except GatehouseError as error:
+            log.warning("reload-failed", code=error.code, reason=str(error))
+            body: dict[str, Any] = {"error": error.code}
+            if isinstance(error, ConfigError):
+                problems = [problem.as_json() for problem in error.problems]
+                return JSONResponse(body | {"problems": problems}, status_code=422)
+            status_code = 409 if isinstance(error, DefinitionMismatch) else 503
+            return JSONResponse(body | {"detail": str(error)}, status_code=status_code)
+
+    return post_reload
 
 
 def ops_socket(service: str, folder: Path = layout.OPS) -> Path:
@@ -64,11 +101,14 @@ def ops_socket(service: str, folder: Path = layout.OPS) -> Path:
 async def serving_ops(
     service: str,
     health: Health,
-    status: Status,
+    status: Detail,
     registry: CollectorRegistry,
     folder: Path = layout.OPS,
+    *,
+    status_with_stale: Detail | None = None,
+    reload: Detail | None = None,
 ) -> AsyncGenerator[None, None]:
     """Serve the ops app of `service` inside the `async with`, for its own uid and group only."""
-    app = ops_app(service, health, status, registry)
+    app = ops_app(service, health, status, registry, status_with_stale=status_with_stale, reload=reload)
     async with serving(app, ops_socket(service, folder), mode=0o660, grace_seconds=1):
         yield

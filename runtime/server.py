@@ -4,11 +4,12 @@
     GET  /.well-known/agent-card.json   the card
     GET  /.well-known/agent.json        the same bytes
     GET  /health                        {"status":"ok","agent":"<id>"}, nothing else
-    GET  /ready                         {"status":"ready"} or "not-ready", and "demo": true
+    GET  /ready                         {"status":"ready"} or "not-ready", "demo": true, "sandbox": "none"
 
 `python -m runtime.server --agent NAME` serves one instance on a TCP port of the loopback address; with
 `--sockets` it serves the two Unix sockets of the deployment, where it has no network at all (architecture
-§2).
+§2). With `--sandbox none` turns run without a container, on the operator's own machine alone
+(runtime/unsandboxed, which is in no image).
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import argparse
 import asyncio
 import contextlib
 import errno
+import functools
+import importlib
 import logging
 import os
 import signal
 import socket
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 import uvicorn
@@ -33,7 +36,6 @@ from prometheus_client import CollectorRegistry
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
@@ -41,28 +43,31 @@ from runtime import layout
 from runtime.agents.instance import load_instance
 from runtime.errors import GatehouseError, HostError, PortInUse, UsageError
 from runtime.front import card
+from runtime.front.current import Current, served
 from runtime.front.executor import VISITOR_STATE, TurnExecutor
 from runtime.front.handler import FrontRequestHandler
 from runtime.front.identity import Identity
+from runtime.front.loopback import LoopbackHosts
 from runtime.front.memory import Memory
-from runtime.front.readiness import Readiness
+from runtime.front.readiness import Readiness, Spawner
+from runtime.front.reload import Reload
 from runtime.front.tasks import BoundedTaskStore
-from runtime.front.wire import RequestGate, SecurityHeaders
+from runtime.front.wire import Origins, RequestGate, SecurityHeaders
 from runtime.log import configure
 from runtime.ops import serving_ops
 from runtime.serving import DeadlineProtocol, QuietServer, bind
 from runtime.turn.receipt import Receipts
-from runtime.turn.runner import SandboxRunner
+from runtime.turn.runner import Runner, SandboxRunner
+from runtime.turn.sandboxed import refuse_unsandboxed_settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from a2a.server.context import ServerCallContext
     from starlette.requests import Request
     from starlette.responses import Response
 
     from runtime.agents.definition import AgentDefinition
-    from runtime.turn.runner import Runner
 
 PING_SECONDS = 3  # the official Python client gives up after 5 s of silence
 STREAM_GRACE_SECONDS = 8.0
@@ -72,7 +77,17 @@ KEEP_ALIVE_SECONDS = 20
 LOCAL_MODE = 0o660  # the ingress is in the group
 TUNNEL_MODE = 0o666  # cloudflared's image has a user of its own; the volume is the gate
 
+UNSANDBOXED = "runtime.unsandboxed"
+
 log = structlog.get_logger("front")
+
+
+class TurnService(Runner, Spawner, Protocol):
+    """Who runs the turns and can say what it serves: SandboxRunner, or its like without a sandbox."""
+
+    async def aclose(self) -> None:
+        """Let go of everything. Running turns must have ended."""
+        ...
 
 
 class VisitorContext(DefaultServerCallContextBuilder):
@@ -96,19 +111,26 @@ def build_app(
     registry: CollectorRegistry | None = None,
     identity: Identity | None = None,
     executor_options: Mapping[str, Any] | None = None,
+    sandboxed: bool = True,
 ) -> Starlette:
     """Return the app that serves one agent at `/`.
 
     `runner` runs the turns; `readiness` answers `/ready` and says whether the demo model does.
-    `app.state.executor` is there to be drained before the server stops. `registry` takes the metrics.
+    `app.state.executor` is there to be drained before the server stops, `app.state.current` (a Current) to be
+    swapped at a reload. `registry` takes the metrics. Where turns are not `sandboxed`, `/ready` says so and
+    only requests to this very machine are answered.
     """
     EventSourceResponse.DEFAULT_PING_INTERVAL = PING_SECONDS
     logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its tracebacks hold visitors' texts
     identity = identity or Identity()
+    current = Current(served(agent, readiness.digest))
+    memory = Memory(agent.limits.max_contexts, agent.limits.max_turns)
+    current.follow(lambda now: memory.bound(now.agent.limits.max_contexts, now.agent.limits.max_turns))
+    current.follow(lambda now: readiness.expect(now.digest))
     executor = TurnExecutor(
-        agent,
+        current,
         runner,
-        Memory(agent.limits.max_contexts, agent.limits.max_turns),
+        memory,
         identity,
         Receipts(agent.id, identity.receipt_key, registry or CollectorRegistry()),
         **(executor_options or {}),
@@ -116,9 +138,9 @@ def build_app(
     handler = FrontRequestHandler(
         agent_executor=executor,
         task_store=BoundedTaskStore(),
-        agent_card=card.agent_card(agent, demo=False),  # it reads the capabilities
+        agent_card=card.agent_card(agent, demo=False),  # it reads the capabilities, which no reload changes
     )
-    card_endpoint = card.CardEndpoint(agent, lambda: readiness.demo)
+    card_endpoint = card.CardEndpoint(current, lambda: readiness.demo)
 
     async def health(_request: Request) -> Response:
         return JSONResponse({"status": "ok", "agent": agent.id})
@@ -128,6 +150,8 @@ def build_app(
         body: dict[str, Any] = {"status": "ready" if reason is None else "not-ready"}
         if readiness.demo:
             body["demo"] = True
+        if not sandboxed:
+            body["sandbox"] = "none"
         return JSONResponse(body, status_code=200 if reason is None else 503)
 
     @contextlib.asynccontextmanager
@@ -153,31 +177,16 @@ def build_app(
         ],
         middleware=[
             Middleware(SecurityHeaders),
-            *_cors(agent),
-            Middleware(
-                RequestGate,
-                no_running=agent.messages.no_running,
-                max_input_chars=agent.limits.max_input_chars,
-            ),
+            *([] if sandboxed else [Middleware(LoopbackHosts)]),
+            Middleware(Origins, current),
+            Middleware(RequestGate, current),
         ],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a redirect would be built from the visitor's Host
     app.state.executor = executor
+    app.state.current = current
     return app
-
-
-def _cors(agent: AgentDefinition) -> list[Middleware]:
-    if not agent.network.cors_origins:
-        return []
-    return [
-        Middleware(
-            CORSMiddleware,
-            allow_origins=agent.network.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["content-type", "a2a-version", "a2a-extensions"],
-        )
-    ]
 
 
 def server_config(app: Starlette) -> uvicorn.Config:
@@ -200,15 +209,18 @@ def server_config(app: Starlette) -> uvicorn.Config:
 async def serve(
     agent: AgentDefinition,
     digest: str,
-    runner: SandboxRunner,
+    runner: TurnService,
     listeners: Sequence[socket.socket],
     *,
     ops: bool,
+    load: Callable[[], AgentDefinition] | None = None,
+    sandboxed: bool = True,
 ) -> None:
     """Serve an agent on bound sockets until SIGTERM or SIGINT, then end its turns and close.
 
-    `digest` is what the spawner must have loaded. Raises ServiceUnreachable or DefinitionMismatch before
-    the first request is taken.
+    `digest` is what the spawner must have loaded. `load` reads the instance anew, for the reload that an
+    operator asks on the ops socket. Raises ServiceUnreachable or DefinitionMismatch before the first request
+    is taken.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -216,14 +228,29 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     registry = CollectorRegistry()
     readiness = Readiness(runner, agent.id, digest)
+    app = build_app(agent, runner, readiness, registry=registry, sandboxed=sandboxed)
+    executor: TurnExecutor = app.state.executor
+    current: Current = app.state.current
 
     async def status() -> dict[str, Any]:
-        return {"agent": agent.id, "digest": digest, "demo": readiness.demo, "reason": readiness.reason}
+        return {
+            "agent": agent.id,
+            "digest": readiness.digest,
+            "spawner_digest": readiness.spawner_digest,
+            "pack": readiness.pack,
+            "demo": readiness.demo,
+            "reason": readiness.reason,
+            "running": executor.running,
+            "loaded_at": current.now.loaded_at,
+        }
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(runner.aclose)
         if ops:
-            await stack.enter_async_context(serving_ops("front", readiness.ask, status, registry))
+            reload = Reload(current, runner, load) if load is not None else None
+            await stack.enter_async_context(
+                serving_ops("front", readiness.ask, status, registry, reload=reload)
+            )
         waiting = asyncio.create_task(readiness.wait())
         stopping = asyncio.create_task(stop.wait())
         await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -231,7 +258,6 @@ async def serve(
             waiting.cancel()
             return
         await waiting
-        app = build_app(agent, runner, readiness, registry=registry)
         server = QuietServer(server_config(app))
         serving = asyncio.create_task(server.serve(sockets=list(listeners)))
         log.info(
@@ -244,7 +270,7 @@ async def serve(
             demo=readiness.demo,
         )
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        await app.state.executor.drain()
+        await executor.drain()
         server.should_exit = True
         stopping.cancel()
         await serving
@@ -293,9 +319,32 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--sockets", action="store_true", help="serve the deployment's Unix sockets instead of a port"
     )
+    parser.add_argument(
+        "--sandbox",
+        choices=("docker", "none"),
+        default="docker",
+        help="`none` runs turns without a container, as you, on this machine alone: never for visitors",
+    )
+    parser.add_argument("--model", metavar="MODEL", help="alias or id of the model (with --sandbox none)")
     parser.add_argument("--spawn-socket", type=Path, default=layout.SPAWN_SOCKET, help="the spawner's socket")
     parser.add_argument("--root", type=Path, help="the folder that holds instances/")
     return parser.parse_args(argv)
+
+
+def unsandboxed() -> Any:
+    """Return the module that serves turns without a sandbox. Raises UsageError where it is not installed.
+
+    Imported by name, because no image holds it: what an image is made of follows from the imports that can be
+    read (tests/contract/test_image_files.py).
+    """
+    try:
+        return importlib.import_module(f"{UNSANDBOXED}.serving")
+    except ModuleNotFoundError as error:
+        if error.name != UNSANDBOXED:
+            raise
+        raise UsageError(
+            "This image runs turns in the sandbox only.", "run --sandbox none from a checkout"
+        ) from error
 
 
 def run(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
@@ -305,8 +354,15 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
         raise UsageError("--host and --port have no meaning with --sockets.", "leave them out")
     if options.port is not None and not 0 <= options.port <= 65535:
         raise UsageError(f"There is no port {options.port}.", "use a number from 1 to 65535")
+    if options.sandbox == "none":
+        if sockets:
+            raise UsageError("--sandbox none serves no sockets of the stack.", "leave one of the two out")
+        unsandboxed().serve(options, environ)
+        return
+    refuse_unsandboxed_settings(environ, model=options.model)
     root = options.root or (layout.ROOT if layout.INSTANCES.is_dir() else Path(__file__).parents[1])
-    agent = load_instance(root, options.agent, environ, check_sources=False)
+    load = functools.partial(load_instance, root, options.agent, environ, check_sources=False)
+    agent = load()
     digest = agent.digest  # as the spawner has it: the flags below reach this process alone
     if options.host or options.port is not None:
         flags = {"AGENT_HOST": options.host, "AGENT_PORT": options.port}
@@ -314,7 +370,8 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
         agent = load_instance(root, options.agent, {**environ, **given}, check_sources=False)
     listeners = listen_unix() if sockets else [listen_tcp(agent.network.host, agent.network.port)]
     try:
-        asyncio.run(serve(agent, digest, SandboxRunner(options.spawn_socket), listeners, ops=sockets))
+        runner = SandboxRunner(options.spawn_socket)
+        asyncio.run(serve(agent, digest, runner, listeners, ops=sockets, load=load))
     finally:
         for listener in listeners:
             listener.close()

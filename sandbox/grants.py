@@ -10,6 +10,9 @@ that child's environment alone (seed S1 §4).
 Each `--tool NAME` is /instance/tools/NAME.py, listed with the first line of its docstring (read, never run).
 Standard library only, and little of it before the first answer: the CLI's first model request waits for
 `tools/list`. A script that leaves its process group lives at most until the turn's container ends.
+
+The places below are those of a container and no argument changes them; runtime/unsandboxed/grants.py, which
+is in no image, sets others where there is no sandbox.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 TOOLS = "/instance/tools"
 PYTHON = "/usr/bin/python3"
 CONTEXT_FILE = "/run/turn/context"
+HOME = "/home/agent"
 TIME_LIMIT_SECONDS = 20.0
 MAX_OUTPUT_BYTES = 32 * 1024
 MAX_ARGUMENTS = 32
@@ -126,7 +130,7 @@ def environment() -> dict[str, str]:
     """Return the child's whole environment. Without a context `AGENT_CONTEXT_ID` is absent, never empty."""
     env = {
         "PATH": "/usr/local/bin:/usr/bin",
-        "HOME": "/home/agent",
+        "HOME": HOME,
         "LANG": "C.UTF-8",
         "TZ": os.environ.get("TZ", "UTC"),
     }

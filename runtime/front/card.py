@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentProvider, AgentSkill
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from runtime.agents.definition import AgentDefinition
+    from runtime.front.current import Current
 
 PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 VERSIONS = ("1.0", "0.3")
@@ -75,20 +76,32 @@ def agent_card(agent: AgentDefinition, *, demo: bool) -> AgentCard:
     return result
 
 
+class CardBody(NamedTuple):
+    """A card as it is sent, and the ETag of these bytes."""
+
+    body: bytes
+    etag: str
+
+
+def card_bodies(agent: AgentDefinition) -> dict[bool, CardBody]:
+    """Return the card as bytes, by whether the demo model answers."""
+    return {demo: _body(agent_card(agent, demo=demo)) for demo in (False, True)}
+
+
 class CardEndpoint:
-    """Answers GET with the card's bytes, or 304 to a client that has them.
+    """Answers GET with the bytes of the card that is served now, or 304 to a client that has them.
 
     `is_demo` is asked at each request which of the two cards is true now: a key may be given while the front
     runs.
     """
 
-    def __init__(self, agent: AgentDefinition, is_demo: Callable[[], bool]) -> None:
+    def __init__(self, current: Current, is_demo: Callable[[], bool]) -> None:
+        self._current = current
         self._is_demo = is_demo
-        self._bodies = {demo: _body(agent_card(agent, demo=demo)) for demo in (False, True)}
 
     async def get(self, request: Request) -> Response:
         """Answer one request."""
-        body, etag = self._bodies[self._is_demo()]
+        body, etag = self._current.now.cards[self._is_demo()]
         headers = {"etag": etag, "cache-control": CACHE_CONTROL}
         wanted = {
             tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")
@@ -98,6 +111,6 @@ class CardEndpoint:
         return Response(body, headers=headers, media_type="application/json")
 
 
-def _body(card: AgentCard) -> tuple[bytes, str]:
+def _body(card: AgentCard) -> CardBody:
     body = json.dumps(agent_card_to_dict(card), ensure_ascii=False, separators=(",", ":")).encode()
-    return body, f'"{hashlib.sha256(body).hexdigest()}"'
+    return CardBody(body, f'"{hashlib.sha256(body).hexdigest()}"')

@@ -25,6 +25,7 @@ from runtime.front.admit import Decision, Load, Reason, admit_message, admit_tur
 from runtime.front.updates import Updates
 from runtime.turn import receipt as fields
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
+from runtime.turn.messages import failure_text
 from runtime.turn.plan import Exchange, plan_turn
 from runtime.turn.receipt import Receipt, Receipts
 from runtime.turn.screen import is_blank, screen, screen_line, screen_partial
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from a2a.server.events import EventQueue
 
-    from runtime.agents.definition import AgentDefinition, Messages
+    from runtime.agents.definition import AgentDefinition
+    from runtime.front.current import Current
     from runtime.front.identity import Identity
     from runtime.front.memory import Memory
     from runtime.turn.runner import Runner
@@ -54,8 +56,9 @@ log = structlog.get_logger("front")
 
 @dataclass(slots=True)
 class _Turn:
-    """One message on its way: what `cancel` and `drain` need to end it."""
+    """One message on its way: the definition that it began with, and what `cancel` and `drain` need."""
 
+    agent: AgentDefinition
     started: float
     deadline: float
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -74,11 +77,15 @@ class _Turn:
 
 
 class TurnExecutor(AgentExecutor):
-    """Runs turns of one agent for the A2A SDK. `canaries` are planted strings that no answer may contain."""
+    """Runs turns of the agent in `current` for the A2A SDK, each to its end on what it began with.
+
+    `canaries` are planted strings that no answer may contain; `snapshot_seconds` lie between two snapshots
+    (default: as the agent's timeout allows).
+    """
 
     def __init__(
         self,
-        agent: AgentDefinition,
+        current: Current,
         runner: Runner,
         memory: Memory,
         identity: Identity,
@@ -88,17 +95,14 @@ class TurnExecutor(AgentExecutor):
         watchdog_slack_seconds: float = WATCHDOG_SLACK_SECONDS,
         snapshot_seconds: float | None = None,
     ) -> None:
-        self._agent = agent
+        self._current = current
         self._runner = runner
         self._memory = memory
         self._identity = identity
         self._receipts = receipts
         self._canaries = canaries
         self._watchdog_slack_seconds = watchdog_slack_seconds
-        if snapshot_seconds is None:
-            snapshot_seconds = max(SNAPSHOT_SECONDS, agent.limits.timeout_seconds / SNAPSHOTS_MAX)
         self._snapshot_seconds = snapshot_seconds
-        self._tools = {*agent.tools.builtin, *(GRANT_PREFIX + name for name in agent.tools.granted)}
         self._turns: dict[str, _Turn] = {}
         self._running = 0
         self._stopping = False
@@ -119,7 +123,8 @@ class TurnExecutor(AgentExecutor):
         task_id = context.task_id or ""
         context_id = (task.context_id if task else context.context_id) or ""
         now = time.monotonic()
-        turn = _Turn(started=now, deadline=now + self._agent.limits.timeout_seconds)
+        agent = self._current.agent
+        turn = _Turn(agent, started=now, deadline=now + agent.limits.timeout_seconds)
         text = get_message_text(context.message).strip() if context.message else ""
         receipt = Receipt(
             context=self._identity.context(context_id),
@@ -131,7 +136,7 @@ class TurnExecutor(AgentExecutor):
         try:
             if task is None:
                 message_id = context.message.message_id if context.message else ""
-                await updates.submitted(message_id, text[: self._agent.limits.max_input_chars])
+                await updates.submitted(message_id, text[: agent.limits.max_input_chars])
             turn.work = asyncio.create_task(self._answer(turn, updates, receipt, context_id, text))
             if turn.cancelled:
                 turn.work.cancel()
@@ -178,7 +183,7 @@ class TurnExecutor(AgentExecutor):
         work = turn.work
         if work is None:
             return
-        limit = self._agent.limits.timeout_seconds + self._watchdog_slack_seconds
+        limit = turn.agent.limits.timeout_seconds + self._watchdog_slack_seconds
         try:
             done, _ = await asyncio.wait({work}, timeout=limit)
             if not done and updates.finished:
@@ -189,12 +194,14 @@ class TurnExecutor(AgentExecutor):
             raise
         if not done:
             # The visitor's answer first, where there is none yet: the work may take its time to clean up.
-            await self._fail(updates, receipt, Failed(Cause.TIMEOUT, "the watchdog ended the turn"))
+            await self._fail(turn, updates, receipt, Failed(Cause.TIMEOUT, "the watchdog ended the turn"))
             await _ended(work)
         elif turn.cancelled and not updates.finished:
-            await self._fail(updates, receipt, Failed(Cause.CANCELLED, "cancelled"))
+            await self._fail(turn, updates, receipt, Failed(Cause.CANCELLED, "cancelled"))
         elif not updates.finished:
-            await self._fail(updates, receipt, Failed(Cause.INTERNAL, f"the work ended with {_why(work)}"))
+            await self._fail(
+                turn, updates, receipt, Failed(Cause.INTERNAL, f"the work ended with {_why(work)}")
+            )
         elif not work.cancelled() and work.exception() is not None:
             log.error("turn-cleanup-failed", error=_why(work))
 
@@ -202,22 +209,24 @@ class TurnExecutor(AgentExecutor):
         self, turn: _Turn, updates: Updates, receipt: Receipt, context_id: str, text: str
     ) -> None:
         load = Load(self._running, self._memory.waiting(context_id), self._stopping)
-        decision = admit_message(text, self._agent.limits, load)
+        decision = admit_message(text, turn.agent.limits, load)
         if not decision.allow:
-            await self._refuse(updates, receipt, decision, text)
+            await self._refuse(turn, updates, receipt, decision, text)
             return
-        await updates.working(self._agent.messages.working)
+        await updates.working(turn.agent.messages.working)
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(turn.deadline - time.monotonic()):
                     transcript = await stack.enter_async_context(self._memory.turn(context_id))
             except TimeoutError:
-                await self._fail(updates, receipt, Failed(Cause.TIMEOUT, "waited for the turn before it"))
+                await self._fail(
+                    turn, updates, receipt, Failed(Cause.TIMEOUT, "waited for the turn before it")
+                )
                 return
             receipt.waited_seconds = time.monotonic() - turn.started
-            decision = admit_turn(self._agent.limits, Load(self._running, stopping=self._stopping))
+            decision = admit_turn(turn.agent.limits, Load(self._running, stopping=self._stopping))
             if not decision.allow:
-                await self._refuse(updates, receipt, decision, text)
+                await self._refuse(turn, updates, receipt, decision, text)
                 return
             stack.enter_context(self._slot())
             answer = await self._run(turn, updates, receipt, context_id, text, transcript)
@@ -245,37 +254,40 @@ class TurnExecutor(AgentExecutor):
     ) -> str:
         """Run the turn and return the answer as the visitor got it, "" when it is a configured message."""
         plan = plan_turn(
-            self._agent,
+            turn.agent,
             transcript,
             text,
             self._identity.context(context_id),
             receipt.visitor,
             timeout_seconds=max(0.0, turn.deadline - time.monotonic()),
         )
+        tools = {*turn.agent.tools.builtin, *(GRANT_PREFIX + name for name in turn.agent.tools.granted)}
         answer = ""
         async with contextlib.aclosing(self._runner.run(plan)) as events:
             async for event in events:
                 match event:
                     case Step():
-                        receipt.steps[event.tool if event.tool in self._tools else OTHER_TOOL] += 1
+                        receipt.steps[event.tool if event.tool in tools else OTHER_TOOL] += 1
                         await updates.working(
-                            screen_line(event.label, self._canaries) or self._agent.messages.working
+                            screen_line(event.label, self._canaries) or turn.agent.messages.working
                         )
                     case Snapshot():
                         await self._show(turn, updates, receipt, event.text)
                     case Answer():
-                        answer = await self._finish(updates, receipt, event)
+                        answer = await self._finish(turn, updates, receipt, event)
                         break
                     case Failed():
-                        await self._fail(updates, receipt, event)
+                        await self._fail(turn, updates, receipt, event)
                         break
         if not updates.finished:
-            await self._fail(updates, receipt, Failed(Cause.INTERNAL, "the runner gave no terminal event"))
+            await self._fail(
+                turn, updates, receipt, Failed(Cause.INTERNAL, "the runner gave no terminal event")
+            )
         return answer
 
     async def _show(self, turn: _Turn, updates: Updates, receipt: Receipt, untrusted_text: str) -> None:
         now = time.monotonic()
-        if now - turn.shown_at < self._snapshot_seconds or turn.snapshots >= SNAPSHOTS_MAX:
+        if now - turn.shown_at < self._pause_seconds(turn.agent) or turn.snapshots >= SNAPSHOTS_MAX:
             return
         text = screen_partial(untrusted_text, self._canaries).strip()
         if not text or text == turn.shown:
@@ -286,22 +298,29 @@ class TurnExecutor(AgentExecutor):
             receipt.first_text_seconds = now - turn.started
         await updates.snapshot(text)
 
-    async def _finish(self, updates: Updates, receipt: Receipt, event: Answer) -> str:
+    def _pause_seconds(self, agent: AgentDefinition) -> float:
+        if self._snapshot_seconds is not None:
+            return self._snapshot_seconds
+        return max(SNAPSHOT_SECONDS, agent.limits.timeout_seconds / SNAPSHOTS_MAX)
+
+    async def _finish(self, turn: _Turn, updates: Updates, receipt: Receipt, event: Answer) -> str:
         screened = screen(event.text, self._canaries)
         text = screened.text.strip()
         receipt.screened = screened.decisions
         if is_blank(text):
-            await self._fail(updates, receipt, Failed(Cause.EMPTY, "nothing was left to show", event.usage))
+            await self._fail(
+                turn, updates, receipt, Failed(Cause.EMPTY, "nothing was left to show", event.usage)
+            )
             return ""
         receipt.outcome, receipt.cause, receipt.answer = fields.ANSWERED, "", text
         receipt.usage = event.usage
         await updates.finish(text)
         return text
 
-    async def _fail(self, updates: Updates, receipt: Receipt, event: Failed) -> None:
+    async def _fail(self, turn: _Turn, updates: Updates, receipt: Receipt, event: Failed) -> None:
         if updates.finished:
             return
-        text = failure_text(event.cause, self._agent.messages)
+        text = failure_text(event.cause, turn.agent.messages)
         receipt.outcome = fields.CANCELLED if event.cause is Cause.CANCELLED else fields.FAILED
         receipt.cause, receipt.detail, receipt.answer, receipt.usage = (
             event.cause.value,
@@ -313,8 +332,10 @@ class TurnExecutor(AgentExecutor):
         state = TaskState.TASK_STATE_CANCELED if cancelled else TaskState.TASK_STATE_COMPLETED
         await updates.finish(text, state=state, outcome=event.cause.value)
 
-    async def _refuse(self, updates: Updates, receipt: Receipt, decision: Decision, text: str) -> None:
-        answer = refusal_text(decision.reason, self._agent, len(text))
+    async def _refuse(
+        self, turn: _Turn, updates: Updates, receipt: Receipt, decision: Decision, text: str
+    ) -> None:
+        answer = refusal_text(decision.reason, turn.agent, len(text))
         receipt.outcome, receipt.cause, receipt.detail = (
             fields.REFUSED_OUTCOME,
             decision.reason.value,
@@ -324,18 +345,6 @@ class TurnExecutor(AgentExecutor):
         empty = decision.reason is Reason.EMPTY
         state = TaskState.TASK_STATE_FAILED if empty else TaskState.TASK_STATE_COMPLETED
         await updates.finish(answer, state=state, outcome=decision.reason.value)
-
-
-def failure_text(cause: Cause, messages: Messages) -> str:
-    """Return the configured message of a cause."""
-    return {
-        Cause.TIMEOUT: messages.timeout,
-        Cause.EMPTY: messages.empty_model,
-        Cause.BUSY: messages.busy,
-        Cause.ENGINE: messages.spawn_error,
-        Cause.SPAWNER: messages.spawn_error,
-        Cause.CANCELLED: messages.cancelled,
-    }.get(cause, messages.error)
 
 
 def refusal_text(reason: Reason, agent: AgentDefinition, length: int) -> str:

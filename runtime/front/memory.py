@@ -73,6 +73,18 @@ class Memory:
         """Count the conversations that are held."""
         return len(self._conversations)
 
+    def bound(self, max_contexts: int, max_turns: int) -> None:
+        """Hold the conversations to other limits from now on; what is too many or too old goes at once.
+
+        A conversation in which a turn runs or waits stays, and forgets its oldest exchanges like any other.
+        """
+        self._max_contexts = max(1, max_contexts)
+        self._max_turns = max(0, max_turns)
+        for conversation in self._conversations.values():
+            conversation.exchanges = deque(conversation.exchanges, maxlen=self._max_turns)
+            self._measure(conversation)
+        self._evict()
+
     def waiting(self, context_id: str) -> int:
         """Count the turns that wait in a context for the one that runs there."""
         conversation = self._conversations.get(context_id.lower())
@@ -118,8 +130,11 @@ class Memory:
                 while len(kept) > count:
                     kept.popleft()
                 break
+        self._measure(conversation)
+
+    def _measure(self, conversation: _Conversation) -> None:
         self.size_bytes -= conversation.size_bytes
-        conversation.size_bytes = OVERHEAD_BYTES + sum(_size_bytes(one) for one in kept)
+        conversation.size_bytes = OVERHEAD_BYTES + sum(_size_bytes(one) for one in conversation.exchanges)
         self.size_bytes += conversation.size_bytes
 
     def _conversation(self, context_id: str) -> _Conversation:

@@ -2,7 +2,8 @@
 
 The spawner's word counts: it answers for the engine, the doors and the model proxy. The front refuses to
 start against a spawner that loaded another definition of the agent, because then card and limits would
-describe something else than what runs.
+describe something else than what runs. A front that already serves goes on while the definitions differ for
+no longer than a reload of both takes: the spawner swaps first, and a load balancer must not see that.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ START_SECONDS = 60.0
 POLL_SECONDS = 0.5
 FRESH_SECONDS = 2.0
 REFRESH_SECONDS = 15.0
+LASTING_SECONDS = 20.0  # longer than a healthcheck's interval; a reload of both takes a second or two
 
 log = structlog.get_logger("front")
 
@@ -42,15 +44,26 @@ class Readiness:
     ) -> None:
         self._spawner = spawner
         self._agent = agent
-        self._digest = digest
         self._clock = clock
         self._asked_at: float | None = None
+        self._differs_since: float | None = None
         self._lock = asyncio.Lock()
+        self.digest = digest
+        self.spawner_digest = ""
+        self.pack = ""
         self.demo = False
         self.reason: str | None = "the spawner has not been asked yet"
 
+    def expect(self, digest: str) -> None:
+        """Serve the definition of this digest from now on: the spawner has just said that it does."""
+        self.digest = self.spawner_digest = digest
+        self._differs_since = self._asked_at = self.reason = None
+
     async def ask(self) -> str | None:
-        """Return None when the spawner serves this very definition, else why not, in one sentence."""
+        """Return None when the spawner serves this very definition, else why not, in one sentence.
+
+        Another definition counts only once it has been there for LASTING_SECONDS.
+        """
         async with self._lock:
             now = self._clock()
             if self._asked_at is None or now - self._asked_at >= FRESH_SECONDS:
@@ -86,12 +99,23 @@ class Readiness:
             described = await self._spawner.agent(self._agent)
         except OSError as error:
             return str(error)
-        if described.get("digest") != self._digest:
-            if starting:
-                raise DefinitionMismatch(
-                    f"The spawner loaded another definition of {self._agent} than the front.",
-                    "restart both with the same instance files and environment",
-                )
+        self.spawner_digest, self.pack = str(described.get("digest", "")), str(described.get("pack", ""))
+        if self.spawner_digest == self.digest:
+            self._differs_since = None
+        elif starting:
+            raise DefinitionMismatch(
+                f"The spawner loaded another definition of {self._agent} than the front.",
+                "run ./gatehouse reload, or restart both with the same instance files and environment",
+            )
+        elif self._differs_for() >= LASTING_SECONDS:
             return "the spawner serves another definition of the agent"
         self.demo = described.get("demo") is True
         return None
+
+    def _differs_for(self) -> float:
+        """Return for how many seconds the definitions are known to differ."""
+        now = self._clock()
+        if self._differs_since is None:
+            self._differs_since = now
+            log.info("definitions-differ", agent=self._agent, own=self.digest, spawner=self.spawner_digest)
+        return now - self._differs_since

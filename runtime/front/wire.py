@@ -2,7 +2,8 @@
 
 The SDK checks neither size nor content type nor depth (seen: 20 MB bodies, `text/plain` from any web page,
 a recursion error as an answer), so RequestGate does; what it passes on is a body and headers that it has
-written itself (jsonrpc.py). ErrorShim rebuilds each error body (see dialects.py).
+written itself (jsonrpc.py). ErrorShim rebuilds each error body (see dialects.py). What depends on the agent
+is asked of `current` at each request, because a reload may change it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 
 from runtime.front.dialects import INVALID_REQUEST, clean_error, error, response
@@ -21,6 +23,8 @@ from runtime.front.jsonrpc import examine
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from runtime.front.current import Current
 
 BODY_MIN_BYTES: Final = 64 * 1024
 BODY_BYTES_PER_CHARACTER: Final = 12  # an emoji as two \uXXXX
@@ -62,18 +66,43 @@ class SecurityHeaders:
         await self.app(scope, receive, send_with_headers)
 
 
+class Origins:
+    """Lets browsers of the agent's `cors_origins` read its answers; without any it is not there."""
+
+    def __init__(self, app: ASGIApp, current: Current) -> None:
+        self.app = app
+        self._current = current
+        self._allowed: tuple[str, ...] = ()
+        self._cors: ASGIApp = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer a browser's preflight."""
+        origins = self._current.agent.network.cors_origins
+        if origins != self._allowed:
+            self._cors = self._allowing(origins)
+            self._allowed = origins
+        await self._cors(scope, receive, send)
+
+    def _allowing(self, origins: tuple[str, ...]) -> ASGIApp:
+        if not origins:
+            return self.app
+        return CORSMiddleware(
+            self.app,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["content-type", "a2a-version", "a2a-extensions"],
+        )
+
+
 class RequestGate:
     """Lets through JSON-RPC requests of a sane size, type, depth and version, and no listing of tasks.
 
-    `max_input_chars` is the agent's; a message of that length passes however its client escapes it.
+    A message of the agent's `max_input_chars` passes however its client escapes it.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, no_running: str, max_input_chars: int, body_seconds: float = BODY_SECONDS
-    ) -> None:
+    def __init__(self, app: ASGIApp, current: Current, *, body_seconds: float = BODY_SECONDS) -> None:
         self.app = app
-        self._no_running = no_running
-        self._body_bytes = body_max_bytes(max_input_chars)
+        self._current = current
         self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,6 +110,7 @@ class RequestGate:
         if scope["type"] != "http" or scope["path"] != "/" or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
+        agent = self._current.agent
         headers = Headers(scope=scope)
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             refusal = _http_error(415, "The Content-Type must be application/json")
@@ -88,7 +118,7 @@ class RequestGate:
             return
         try:
             async with asyncio.timeout(self._body_seconds):
-                body = await _read(receive, headers, self._body_bytes)
+                body = await _read(receive, headers, body_max_bytes(agent.limits.max_input_chars))
         except TimeoutError:
             await _http_error(408, "The request's body came too slowly")(scope, receive, send)
             return
@@ -105,7 +135,7 @@ class RequestGate:
         passed = [(name, value) for name, value in scope["headers"] if name in PASSED_HEADERS]
         if version:
             passed.append((VERSION_HEADER.encode(), version.encode("latin-1", "replace")))
-        app = ErrorShim(self.app, found.method, self._no_running)
+        app = ErrorShim(self.app, found.method, agent.messages.no_running)
         await app({**scope, "headers": passed, "query_string": b""}, _replay(found.body, receive), send)
 
 

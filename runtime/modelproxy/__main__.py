@@ -109,12 +109,14 @@ async def serve(settings: Settings) -> None:
             return None
 
         async def status() -> dict[str, Any]:
-            today = await books.days(utc_day(time.time()))
+            day = utc_day(time.time())
+            today = await books.days(day)
             return {
                 "demo": demo,
                 "doors": len(doors),
-                "micro_usd_today": today,
-                "daily_micro_usd": daily(settings),
+                "day": day,
+                "spent_today_usd": {agent: micro / MICRO for agent, micro in today.items()},
+                "daily_limit_usd": daily(settings) / MICRO,
             }
 
         await stack.enter_async_context(serving_ops(SERVICE, health, status, metrics.registry, settings.ops))

@@ -67,6 +67,7 @@ class Exchange:
     started: bool = False
     whole: bool = False
     bytes_in: int = 0
+    taken: bool = False
     owed: bool = False
     used: Tokens | None = None
     micro_usd: int = 0
@@ -239,6 +240,9 @@ class DoorApp:
                     reservation = await self._reserve(exchange, worst)
                     if not reservation:
                         return
+                    if not exchange.taken:
+                        exchange.taken = True
+                        self._door.request_bytes += exchange.bytes_in
                 exchange.owed = True
                 try:
                     async with self._backend.ask(ask) as reply:

@@ -64,6 +64,7 @@ class Door:
     body_bytes: int
     deadline: float
     refused: int = 0
+    request_bytes: int = 0
     counted: int = 0
     accepted: int = 0
     exhausted: Decision | None = None

@@ -107,7 +107,9 @@ class Doors:
         self._metrics.doors.set(len(self._open))
         await server.close()
         spent = await self._books.spent(turn)
-        return Usage(spent.requests, spent.input_tokens, spent.output_tokens, door.refused)
+        return Usage(
+            spent.requests, spent.input_tokens, spent.output_tokens, door.refused, door.request_bytes
+        )
 
     async def close_all(self) -> None:
         """Close every door, at the end of the process."""

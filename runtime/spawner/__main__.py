@@ -21,6 +21,7 @@ from runtime.spawner.engine import Engine
 from runtime.spawner.server import spawner_app
 from runtime.spawner.service import Spawner
 from runtime.spawner.settings import Paths, Settings, read_settings
+from runtime.turn.sandboxed import refuse_unsandboxed_settings
 
 SERVICE = "spawner"
 CONNECTIONS = 160  # as many as the front opens; 320 KiB of request each at the most
@@ -40,7 +41,15 @@ async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
         stack.push_async_callback(engine.close)
         stack.push_async_callback(doors.close)
         await stack.enter_async_context(
-            serving_ops(SERVICE, health, spawner.status, spawner.metrics.registry, paths.ops)
+            serving_ops(
+                SERVICE,
+                health,
+                spawner.status,
+                spawner.metrics.registry,
+                paths.ops,
+                status_with_stale=spawner.status_with_stale,
+                reload=spawner.reload,
+            )
         )
         await stack.enter_async_context(
             serving(spawner_app(spawner), paths.spawn_socket, connections=CONNECTIONS)
@@ -59,6 +68,7 @@ async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
 
 
 async def _until_signal() -> None:
+    refuse_unsandboxed_settings(os.environ)
     settings = read_settings(os.environ)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -155,8 +155,6 @@ def _json(answer: httpx2.Response) -> dict[str, Any]:
 def _usage(answer: httpx2.Response) -> Usage:
     value = _json(answer)
     counts = {
-        name: max(0, value[name])
-        for name in ("requests", "input_tokens", "output_tokens", "refused")
-        if isinstance(value.get(name), int)
+        one.name: max(0, value[one.name]) for one in fields(Usage) if isinstance(value.get(one.name), int)
     }
     return Usage(**counts)

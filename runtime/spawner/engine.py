@@ -2,16 +2,20 @@
 
 Whoever can talk to the engine is root on the host, so everything that does is here (architecture §3). Every
 call runs in a thread with its own deadline, because docker-py blocks and an engine can hang; none can hold
-the event loop.
+the event loop, nor its thread for longer than the connection's timeout.
 
 Measured, and why the end has this order: with an attached reader that does not read, `kill` and `remove`
 hang until the client's timeout; with the attach connection closed first they take milliseconds.
+
+What an engine says of kill and remove is not believed, neither a yes nor a no: an answer can be lost when the
+work is done. A container is gone when the engine, asked for it, knows none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import os
 import socket
@@ -35,10 +39,14 @@ if TYPE_CHECKING:
 
 CALL_SECONDS = 10.0
 NATURAL_END_SECONDS = 2.0
+# What a turn's place is held for when the engine fails at its end; the reaper goes on from there.
+KILL_SECONDS = 3.0  # then `remove`, which kills too
+REMOVE_SECONDS = 6.0
+REMOVED_SECONDS = 2.0  # for a removal that is under way
+ASK_SECONDS = 3.0  # for what is asked last: is it there, how did it end
 THREADS = 24
 READ_BYTES = 64 * 1024
 KILLED = 137
-_CONFLICT = 409
 _API = ".".join(str(part) for part in layout.MINIMUM_ENGINE_API)
 
 
@@ -97,6 +105,19 @@ class Attached:
         self._writer.transport.abort()
 
 
+class _Client(docker.APIClient):
+    """docker-py's client with a timeout on every request.
+
+    By itself it gives `attach` and `events` none: an engine that hangs would keep their threads for ever.
+    """
+
+    def request(self, *arguments: Any, **options: Any) -> requests.Response:
+        """Make a request as any session of requests does."""
+        if options.get("timeout") is None:
+            options["timeout"] = self.timeout
+        return super().request(*arguments, **options)
+
+
 class Engine:
     """The Docker engine behind one Unix socket.
 
@@ -108,9 +129,7 @@ class Engine:
         self._seconds = call_seconds
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="engine")
         # Naming the version keeps the constructor from asking the engine; `facts` does, with a deadline.
-        self._api: Any = docker.APIClient(
-            f"unix://{engine_socket}", version=_API, timeout=math.ceil(call_seconds)
-        )
+        self._api: Any = _Client(f"unix://{engine_socket}", version=_API, timeout=math.ceil(call_seconds))
 
     async def close(self) -> None:
         """Give up the connections; calls still in threads end by their own timeouts."""
@@ -191,17 +210,9 @@ class Engine:
         at which it was made, for asking the engine how it ended. Raises EngineUnavailable when it is still
         there.
         """
-        gone = False
-        if not kill:
-            gone = await self._removed(container, NATURAL_END_SECONDS)
-        if not gone:
-            await self._tolerating("kill", lambda: self._api.kill(container))
-            await self._tolerating(
-                "remove", lambda: self._api.remove_container(container, force=True, v=True)
-            )
-            if not await self._removed(container, self._seconds):
-                raise EngineUnavailable(f"the container {container[:12]} could not be removed")
-        if await self.inspect(container) is not None:
+        if kill or not await self._removed(container, NATURAL_END_SECONDS):
+            await self._destroy(container)
+        elif await self._is_there(container):
             raise EngineUnavailable(f"the container {container[:12]} is still there")
         return await self._how_it_ended(container, since)
 
@@ -233,33 +244,56 @@ class Engine:
             return isinstance(error.__cause__, NotFound)
         return True
 
-    async def _tolerating(self, what: str, call: Callable[[], Any]) -> None:
-        """Make a call that may find its work done: the container stopped, gone or going by AutoRemove."""
+    async def _destroy(self, container: str) -> None:
+        """Kill and remove. Raises EngineUnavailable when the container is not seen to be gone."""
+        attempts: tuple[tuple[str, float, Callable[[], Any]], ...] = (
+            ("kill", KILL_SECONDS, lambda: self._api.kill(container)),
+            ("remove", REMOVE_SECONDS, lambda: self._api.remove_container(container, force=True, v=True)),
+        )
+        said = ""
+        for what, seconds, call in attempts:
+            try:
+                await self._call(what, call, seconds)
+            except EngineUnavailable as error:  # it may have stopped or gone by itself, or the answer is lost
+                said = error.sentence
+        if not await self._is_there(container):
+            return
+        if not await self._removed(container, REMOVED_SECONDS) or await self._is_there(container):
+            raise EngineUnavailable(f"the container {container[:12]} could not be removed: {said}")
+
+    async def _is_there(self, container: str) -> bool:
         try:
-            await self._call(what, call)
+            await self._call("inspect", lambda: self._api.inspect_container(container), ASK_SECONDS)
         except EngineUnavailable as error:
-            cause = error.__cause__
-            if isinstance(cause, APIError) and (
-                isinstance(cause, NotFound) or cause.status_code == _CONFLICT
-            ):
-                return
+            if isinstance(error.__cause__, NotFound):
+                return False
             raise
+        return True
 
     async def _how_it_ended(self, container: str, since: float) -> Ended:
-        """Ask the engine's recent events: AutoRemove leaves no container to inspect."""
+        """Ask the engine's recent events: AutoRemove leaves no container to inspect.
 
-        def events() -> list[dict[str, Any]]:
-            stream = self._api.events(
-                since=int(since),
-                until=f"{time.time():.9f}",  # to the nanosecond: a whole second would miss the last one
-                filters={"container": [container], "event": ["oom", "die"]},
-                decode=True,
+        Asked by requests' own `get`, which reads the answer whole: docker-py's `events` lets the errors of
+        urllib3 through when an answer breaks off.
+        """
+
+        def events() -> str:
+            answer = self._api.get(
+                f"{self._api.base_url}/v{_API}/events",
+                params={
+                    "since": int(since),
+                    "until": f"{time.time():.9f}",  # to the nanosecond: a whole second misses the last one
+                    "filters": json.dumps({"container": [container], "event": ["oom", "die"]}),
+                },
+                timeout=ASK_SECONDS,
             )
-            return list(stream)
+            answer.raise_for_status()
+            return str(answer.text)
 
         try:
-            found = await self._call("events", events)
-        except EngineUnavailable:
+            told = await self._call("events", events, ASK_SECONDS)
+            found = [json.loads(line) for line in told.splitlines()]
+        except (EngineUnavailable, ValueError):
             return Ended()
         code = None
         for event in found:
@@ -268,11 +302,14 @@ class Engine:
                 code = int(attributes.get("exitCode", ""))
         return Ended(code, any(event.get("Action") == "oom" for event in found))
 
-    async def _call(self, what: str, call: Callable[[], Call]) -> Call:
-        """Run a blocking call in a thread, with a deadline on this side as well as on the socket."""
+    async def _call(self, what: str, call: Callable[[], Call], seconds: float | None = None) -> Call:
+        """Run a blocking call in a thread, with a deadline on this side as well as on the socket.
+
+        The thread of a call that is given up for being longer than `seconds` ends by the socket's.
+        """
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._seconds + 2):
+            async with asyncio.timeout(self._seconds + 2 if seconds is None else seconds):
                 return await loop.run_in_executor(self._threads, call)
         except TimeoutError as error:
             sentence = f"the engine did not answer {what} in time"

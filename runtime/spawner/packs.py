@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 PACK_NAME = re.compile(r"[0-9a-f]{64}")
 UNFINISHED = ".new-"
 OWNER_FILE = ".owner"
+TOOLS_FOLDER = "tools"  # layout.TURN_TOOLS is this folder of layout.TURN_INSTANCE
 OWNER_PATTERN = re.compile(r"[0-9a-f]{32}")
 
 
@@ -52,26 +53,38 @@ class Pack:
     not_inlined: tuple[str, ...] = ()
 
 
-def build_pack(agent: AgentDefinition, folder: Path) -> Pack:
+def build_pack(
+    agent: AgentDefinition,
+    folder: Path,
+    *,
+    root: Path | None = None,
+    instance_dir: str = layout.TURN_INSTANCE,
+    keep: bool = True,
+) -> Pack:
     """Copy the agent's files into `folder`/<digest>/ and return the pack; an equal pack stays as it is.
 
-    The copy is made under another name and renamed, so that a pack is whole or absent. Raises ConfigError
-    with every refusal, and HostError when the volume cannot be written.
+    The copy is made under another name and renamed, so that a pack is whole or absent. `root` stands for the
+    repository's root in what refusals name (layout.ROOT, unless given); `instance_dir` is where the persona
+    will find its instance. Without `keep` nothing stays in `folder`: the answer says what the files would
+    give. Raises ConfigError with every refusal, and HostError when the volume cannot be written.
     """
     unfinished = folder / f"{UNFINISHED}{secrets.token_hex(8)}"
     try:
-        return _build(agent, folder, unfinished)
+        pack = _build(agent, unfinished, root or layout.ROOT, instance_dir)
+        if keep:
+            _place(unfinished, folder / pack.digest, pack.digest)
     except OSError as error:
         raise HostError(
             f"the pack of {agent.id} cannot be written: {error}", "free space on the volume and start again"
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+    return pack
 
 
-def _build(agent: AgentDefinition, folder: Path, unfinished: Path) -> Pack:
+def _build(agent: AgentDefinition, unfinished: Path, root: Path, instance_dir: str) -> Pack:
     unfinished.mkdir(DIRECTORY_MODE)
-    collector = Collector(root=layout.ROOT)
+    collector = Collector(root=root)
     collector.copy(agent.grounding.directory, unfinished / "grounding", "grounding")
     for number, extra in enumerate(agent.grounding.extra):
         collector.copy(extra, unfinished / "extra" / str(number), f"extra/{number}")
@@ -83,13 +96,12 @@ def _build(agent: AgentDefinition, folder: Path, unfinished: Path) -> Pack:
     problems = [*collector.problems, *_missing_tools(agent, collector)]
     if problems:
         raise ConfigError(tuple(problems))
-    persona = agent.render_persona(tools_dir=layout.TURN_TOOLS, instance_dir=layout.TURN_INSTANCE)
+    persona = agent.render_persona(tools_dir=f"{instance_dir}/{TOOLS_FOLDER}", instance_dir=instance_dir)
     snapshot = dataclasses.replace(agent.grounding, directory=unfinished / "grounding")
     inline = inline_files(snapshot)
     prompt = join_inline(persona, inline).encode()
     collector.add(unfinished / "instance" / "system-prompt.md", "instance/system-prompt.md", prompt)
     digest = content_digest(collector.digests)
-    _place(unfinished, folder / digest, digest)
     skipped = tuple(f"{one.path}: {one.reason}" for one in inline.skipped)
     return Pack(digest, len(prompt), tuple(collector.hidden), skipped)
 

@@ -56,10 +56,11 @@ class SpawnerRoutes:
         ready = spawner.agent(order.agent)
         if ready is None:
             return _error(404, "unknown-agent")
-        longest = ready.agent.limits.timeout_seconds
-        if order.timeout_seconds > longest:
-            return _error(400, "bad-request", detail=f"timeout_seconds: more than {longest}")
-        turn = spawner.start(ready, order)
+        if order.timeout_seconds > ready.asked_seconds_max:
+            detail = f"timeout_seconds: more than {ready.asked_seconds_max}"
+            return _error(400, "bad-request", detail=detail)
+        seconds = min(order.timeout_seconds, ready.agent.limits.timeout_seconds)
+        turn = spawner.start(ready, order.model_copy(update={"timeout_seconds": seconds}))
         if isinstance(turn, Decision):
             wait = turn.retry_after_seconds
             return _error(429, "busy", retry_after_seconds=wait, headers={"retry-after": str(wait)})

@@ -10,46 +10,34 @@ import asyncio
 import json
 import secrets
 import time
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from runtime import layout
-from runtime.errors import GatehouseError, HostError
+from runtime.errors import GatehouseError, HostError, ServiceUnreachable
+from runtime.spawner.catalogue import Catalogue, described
 from runtime.spawner.ceilings import Ceilings, Decision
 from runtime.spawner.host import Volumes, own_container_id, volumes_of
 from runtime.spawner.metrics import Metrics
-from runtime.spawner.packs import build_pack, owner_id, prune
+from runtime.spawner.packs import owner_id
 from runtime.spawner.policy import Host
 from runtime.spawner.reaper import INTERVAL_SECONDS, doomed
 from runtime.spawner.turns import Order, Reason, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from runtime.agents.definition import AgentDefinition
+    from runtime.spawner.catalogue import Load, Ready
     from runtime.spawner.doors import Doors
     from runtime.spawner.engine import Engine
-    from runtime.spawner.packs import Pack
     from runtime.spawner.request import TurnRequest
     from runtime.spawner.settings import Paths, Settings
     from runtime.spawner.turns import End
 
-    Load = Callable[[str], AgentDefinition]
-
 MOUNTINFO = Path("/proc/self/mountinfo")
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """One agent that can be asked for."""
-
-    agent: AgentDefinition
-    pack: Pack
 
 
 class Spawner:
@@ -60,10 +48,9 @@ class Spawner:
         self._paths = paths
         self._engine = engine
         self._doors = doors
-        self._load = load
         self._host: Host | None = None
-        self._agents: Mapping[str, Ready] = {}
         self._live: dict[str, tuple[Turn, asyncio.Task[End]]] = {}
+        self._catalogue = Catalogue(settings.agents, paths.packs, load, self._mounted)
         self._ceilings = Ceilings(settings.max_running, settings.starts_per_minute, settings.memory_bytes)
         self._detail: dict[str, Any] = {}
         self.metrics = Metrics()
@@ -96,7 +83,7 @@ class Spawner:
         )
         await self.reap()
         stale = await asyncio.to_thread(self._doors.remove_folders_but, ())
-        self._agents = await asyncio.to_thread(self._build)
+        await self._catalogue.load()
         self._detail = {
             "engine": facts.version,
             "api": facts.api,
@@ -104,31 +91,27 @@ class Spawner:
             "image": image_id,
             "project": volumes.project,
             "stale_doors": len(stale),
-            "agents": {
-                name: {
-                    "digest": ready.agent.digest,
-                    "pack": ready.pack.digest,
-                    "hidden": list(ready.pack.hidden[:100]),
-                    "not_inlined": list(ready.pack.not_inlined[:100]),
-                }
-                for name, ready in self._agents.items()
-            },
         }
-        for name, ready in self._agents.items():
-            if ready.agent.limits.max_concurrency > settings.max_running:
-                log.warning(
-                    "ceiling-below-agent",
-                    agent=name,
-                    max_concurrency=ready.agent.limits.max_concurrency,
-                    max_running=settings.max_running,
-                    hint="raise SPAWNER_MAX_RUNNING, or visitors meet the busy message earlier",
-                )
+        self._warn_of_ceilings()
         self.not_ready = None
-        log.info("spawner-ready", **self._detail)
+        log.info("spawner-ready", **self._detail, agents=self._agents())
 
     def agent(self, name: str) -> Ready | None:
-        """Return the agent of that id, or None."""
-        return self._agents.get(name)
+        """Return the agent of that id, or None. It is for this moment: a reload may replace it."""
+        return self._catalogue.get(name)
+
+    async def reload(self) -> dict[str, Any]:
+        """Load the instances anew and serve them, all or none; turns that run end on what they began with.
+
+        Returns `{"agents": {name: {"digest", "pack", "changed"}}}`. Raises as `Catalogue.load` does, and
+        ServiceUnreachable before the spawner is ready and while it stops.
+        """
+        if self.not_ready is not None:
+            raise ServiceUnreachable(f"the spawner reloads nothing now: {self.not_ready}", "try again later")
+        loaded = await self._catalogue.load()
+        self._warn_of_ceilings()
+        log.info("reloaded", agents=loaded)
+        return {"agents": loaded}
 
     async def is_demo(self) -> bool:
         """Return whether answers come from the demo model. Raises ServiceUnreachable."""
@@ -137,7 +120,8 @@ class Spawner:
     def start(self, ready: Ready, request: TurnRequest) -> Turn | Decision | None:
         """Start a turn; or return the decision that refuses it, or None when not ready.
 
-        The caller reads the turn's events and then calls `finished`.
+        `ready` comes from `agent` with nothing awaited in between, so that its pack is still there. The
+        caller reads the turn's events and then calls `finished`.
         """
         if self._host is None or self.not_ready is not None:
             return None
@@ -202,13 +186,18 @@ class Spawner:
         return gone
 
     async def keep_reaping(self) -> None:
-        """Reap at intervals until cancelled; an engine that does not answer is tried again."""
+        """Reap and sweep at intervals until cancelled; an engine that does not answer is tried again."""
         while True:
             await asyncio.sleep(INTERVAL_SECONDS)
+            await self.sweep()
             try:
                 await self.reap()
             except GatehouseError as error:
                 log.warning("reaper-skipped", reason=str(error))
+
+    async def sweep(self) -> None:
+        """Remove the packs that a reload has replaced, once the turns that mounted them have ended."""
+        await self._catalogue.sweep()
 
     async def shutdown(self) -> None:
         """Take no more turns and end those that run; returns when their containers are gone."""
@@ -221,7 +210,49 @@ class Spawner:
 
     async def status(self) -> dict[str, Any]:
         """Return the detail for operators."""
-        return {"ready": self.not_ready is None, "running": self._ceilings.active, **self._detail}
+        try:
+            demo = await self.is_demo()
+        except ServiceUnreachable:
+            demo = None
+        return {
+            "ready": self.not_ready is None,
+            "reason": self.not_ready,
+            "running": self._ceilings.active,
+            "loaded_at": self._catalogue.loaded_at,
+            "demo": demo,
+            **self._detail,
+            "agents": self._agents(),
+        }
+
+    async def status_with_stale(self) -> dict[str, Any]:
+        """Return the detail, and of each agent whether its files are still those that are served."""
+        compared = await self._catalogue.compare()
+        detail = await self.status()
+        for name, told in detail["agents"].items():
+            told.update(compared.get(name, {}))
+        return detail
+
+    def _agents(self) -> dict[str, dict[str, Any]]:
+        running = Counter(turn.order.agent.id for turn, _task in self._live.values())
+        return {
+            one.agent.id: described(one) | {"running": running[one.agent.id]} for one in self._catalogue.all()
+        }
+
+    def _mounted(self) -> set[str]:
+        """Return the packs of live turns, from `start` on: before the container there is its order."""
+        return {turn.order.pack.digest for turn, _task in self._live.values()}
+
+    def _warn_of_ceilings(self) -> None:
+        most = self._settings.max_running
+        for one in self._catalogue.all():
+            if one.agent.limits.max_concurrency > most:
+                log.warning(
+                    "ceiling-below-agent",
+                    agent=one.agent.id,
+                    max_concurrency=one.agent.limits.max_concurrency,
+                    max_running=most,
+                    hint="raise SPAWNER_MAX_RUNNING, or visitors meet the busy message earlier",
+                )
 
     def _forget(self, turn: Turn, task: asyncio.Task[End]) -> None:
         if self._live.pop(turn.order.turn, None) is None:
@@ -241,14 +272,6 @@ class Spawner:
             oom=end.oom,
             start_seconds=turn.started_after_seconds,
         )
-
-    def _build(self) -> dict[str, Ready]:
-        agents = {}
-        for name in self._settings.agents:
-            agent = self._load(name)
-            agents[agent.id] = Ready(agent, build_pack(agent, self._paths.packs))
-        prune(self._paths.packs, {ready.pack.digest for ready in agents.values()})
-        return agents
 
     def _seccomp(self) -> str:
         path = self._paths.seccomp

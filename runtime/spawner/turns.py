@@ -6,7 +6,8 @@ The order, and what may overlap (a cold start is what a visitor waits for):
     2  PUT the door                             while 3 to 5 run; the CLI asks nothing before its line
     3  create   4  attach   5  start            attach first, so that no byte is missed
     6  the line on stdin, then end of file      only with the door open
-    7  read until the end, the deadline, a cap or a stop; reading never pauses, even while 8 begins
+    7  read until the end, the deadline, a cap or a stop; reading never pauses, even while 8 begins, but what
+       comes after a turn that was ended is thrown away: a CLI whose door closes says that the model failed
     8  close the door, close the attach, kill, remove, verify gone, remove the folder; then `end`
 
 A turn is its own task and is never cancelled from outside: whoever wants it to end calls `stop` and waits,
@@ -106,6 +107,7 @@ class Turn:
         self._stop = asyncio.Event()
         self._stop_reason = Reason.EXITED
         self._output = Output()
+        self._ended_early = False
         self._attached: Attached | None = None
         self._opening: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -207,7 +209,7 @@ class Turn:
 
     def _put(self, found: list[Line | Dropped]) -> None:
         for event in found:
-            if self._backlog_bytes > MAX_BACKLOG_BYTES:
+            if self._ended_early or self._backlog_bytes > MAX_BACKLOG_BYTES:
                 return
             if isinstance(event, Line):
                 self._backlog_bytes += len(event.untrusted_data)
@@ -221,6 +223,7 @@ class Turn:
         talking: asyncio.Task[None] | None,
     ) -> End:
         """Step 8: end the turn in the fixed order, whatever each part of it says, and tell how it went."""
+        self._ended_early = reason is not Reason.EXITED
         await asyncio.wait({setting_up})
         if not notes and (error := setting_up.exception()) is not None:
             notes.append(_told(error))

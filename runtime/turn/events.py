@@ -47,12 +47,16 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a turn cost, as the model's door counted it; zeros when unknown."""
+    """What a turn cost, as the model's door counted it; zeros when unknown.
+
+    `request_bytes` is the sum of the bodies of the `POST /v1/messages` that the door took, as received.
+    """
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     refused: int = 0
+    request_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

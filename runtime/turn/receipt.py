@@ -41,6 +41,7 @@ REQUESTS: Final = "requests"
 INPUT_TOKENS: Final = "input_tokens"
 OUTPUT_TOKENS: Final = "output_tokens"
 REFUSED: Final = "refused"
+REQUEST_BYTES: Final = "request_bytes"
 
 ANSWERED: Final = "answered"
 REFUSED_OUTCOME: Final = "refused"  # not admitted: empty, too long, busy
@@ -135,6 +136,7 @@ class Receipts:
             INPUT_TOKENS: receipt.usage.input_tokens,
             OUTPUT_TOKENS: receipt.usage.output_tokens,
             REFUSED: receipt.usage.refused,
+            REQUEST_BYTES: receipt.usage.request_bytes,
         }
 
     def _mac(self, text: str) -> str:

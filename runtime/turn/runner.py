@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import httpx2
@@ -239,7 +240,7 @@ def _usage(value: dict[str, Any]) -> Usage:
         found = value.get(key)
         return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else 0
 
-    return Usage(number("requests"), number("input_tokens"), number("output_tokens"), number("refused"))
+    return Usage(**{one.name: number(one.name) for one in fields(Usage)})
 
 
 def _text(value: object) -> str:

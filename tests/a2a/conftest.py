@@ -83,6 +83,7 @@ class Front:
     runner: ScriptedRunner
     agent: AgentDefinition
     executor: Any
+    current: Any
     stop: Callable[[], Awaitable[None]]
 
     async def rpc(
@@ -186,7 +187,7 @@ async def serving(
         await task
 
     async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
-        yield Front(url, http, runner, agent, app.state.executor, stop)
+        yield Front(url, http, runner, agent, app.state.executor, app.state.current, stop)
     if not task.done():
         await stop()
 

@@ -52,9 +52,10 @@ def make_instance(root: Path) -> str:
     return load_instance(root, "test", {}).digest
 
 
-def spawner(digest: str, visitors: list[str]) -> Starlette:
+def spawner(root: Path, visitors: list[str]) -> Starlette:
     async def agent(_request: Request) -> Response:
-        return JSONResponse({"id": "test", "digest": digest, "pack": "", "demo": False})
+        digest = (root / "served").read_text()
+        return JSONResponse({"id": "test", "digest": digest, "pack": "p" * 64, "demo": False})
 
     async def turns(request: Request) -> Response:
         visitors.append((await request.json())["visitor"])
@@ -71,8 +72,8 @@ async def deployed() -> AsyncGenerator[tuple[Path, list[str]], None]:
     visitors: list[str] = []
     with tempfile.TemporaryDirectory() as name:
         here = Path(name)
-        digest = make_instance(here)
-        async with serving(spawner(digest, visitors), here / "spawn.sock", grace_seconds=1):
+        (here / "served").write_text(make_instance(here))
+        async with serving(spawner(here, visitors), here / "spawn.sock", grace_seconds=1):
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-c", START, name, stderr=subprocess.PIPE
             )
@@ -137,6 +138,43 @@ async def test_detail_and_metrics_are_on_the_ops_socket_alone() -> None:
         for path in ("/metrics", "/status"):
             assert (await local.get(path)).status_code == 404
         assert (await local.get("/ready")).json() == {"status": "ready"}
+
+
+@pytest.mark.control("OPS-01")
+async def test_an_operator_s_reload_swaps_the_card_and_every_failure_leaves_it() -> None:
+    async with (
+        deployed() as (here, _visitors),
+        over(here / "front.sock") as ops,
+        over(here / "local.sock") as local,
+    ):
+        card = "/.well-known/agent-card.json"
+        file = here / "instances" / "test" / "agent.yaml"
+        first = (await local.get(card)).content
+        started = (await ops.get("/status")).json()
+        assert started["digest"] == (here / "served").read_text()
+        assert (started["pack"], started["running"], started["reason"]) == ("p" * 64, 0, None)
+        file.write_text(file.read_text() + "unknown_key: 1\nport: none\n")
+        answer = await ops.post("/reload")
+        assert (answer.status_code, answer.json()["error"]) == (422, "config-invalid")
+        assert [problem["path"] for problem in answer.json()["problems"]] == ["unknown_key", "port"]
+        file.write_text("name: Test\ndescription: Anew.\ngrounding_dir: grounding\nport: 9000\n")
+        answer = await ops.post("/reload")
+        assert (answer.status_code, answer.json()["error"]) == (409, "definition-mismatch")
+        assert (await local.get(card)).content == first
+        assert (await ops.get("/status")).json() == started
+        digest = load_instance(here, "test", {}).digest
+        (here / "served").write_text(digest)
+        answer = await ops.post("/reload")
+        assert answer.status_code == 200
+        assert answer.json() == {"agent": "test", "digest": digest, "changed": True, "restart": ["port"]}
+        after = (await local.get(card)).json()
+        assert after["description"].startswith("Anew.")
+        assert after["url"] == json.loads(first)["url"]
+        status = (await ops.get("/status")).json()
+        assert (status["digest"], status["spawner_digest"]) == (digest, digest)
+        assert status["loaded_at"] > started["loaded_at"]
+        assert (await local.post("/reload")).status_code == 404
+        assert (await ops.get("/reload")).status_code == 405
 
 
 async def test_a_stream_comes_whole_through_the_ingress() -> None:

@@ -42,6 +42,7 @@ pytestmark = [pytest.mark.engine]
 
 IMAGE = "gatehouse-turn:dev"
 SOCKET = Path("/var/run/docker.sock")
+USAGE = {"requests": 1, "input_tokens": 2, "output_tokens": 3, "refused": 0, "request_bytes": 84_512}
 ECHO = "import sys\nprint(sys.stdin.readline(), end='')\nsys.stderr.write('said on stderr')\nsys.exit(7)"
 WAIT = "import sys, threading\nprint('waiting', flush=True)\nthreading.Event().wait()"
 
@@ -71,7 +72,7 @@ class DoorService:
 
         async def delete(request: Request) -> Response:
             self.shut.append(request.path_params["turn"])
-            return JSONResponse({"requests": 1, "input_tokens": 2, "output_tokens": 3, "refused": 0})
+            return JSONResponse(USAGE)
 
         async def health(_request: Request) -> Response:
             return JSONResponse({"status": "ok", "demo": True})
@@ -115,6 +116,11 @@ class Stack:
         owner = (self.paths.packs / ".owner").read_text()
         found: list[Any] = self.api.containers(all=True, filters={"label": f"{layout.LABEL_OWNER}={owner}"})
         return found
+
+    def pack(self) -> str:
+        ready = self.spawner.agent("tester")
+        assert ready is not None
+        return ready.pack.digest
 
     def nothing_is_left(self) -> bool:
         return not self.containers() and not list(self.paths.doors.iterdir())
@@ -229,7 +235,7 @@ async def test_a_turn_gives_its_framed_prompt_to_the_container_and_its_lines_to_
     assert end["reason"] == "exited"
     assert end["exit_code"] == 7
     assert end["oom"] is False
-    assert end["usage"] == {"requests": 1, "input_tokens": 2, "output_tokens": 3, "refused": 0}
+    assert end["usage"] == USAGE
     assert end["detail"] == "said on stderr"
     assert stack.nothing_is_left()
 
@@ -308,6 +314,39 @@ async def test_the_pack_is_mounted_where_the_cli_looks(stack: Stack) -> None:
     )
     assert persona.startswith("You are a test. Tools are in /instance/tools.")
     assert "The sky is blue." in persona
+
+
+@pytest.mark.control("PACK-02")
+async def test_a_turn_reads_its_own_pack_to_its_end_though_a_reload_has_replaced_it(
+    stack: Stack, agent: AgentDefinition
+) -> None:
+    stack.engine.script = (
+        "import os, sys, time\n"
+        "print('began', flush=True)\n"
+        "while not os.path.exists('/run/doors/go'): time.sleep(0.01)\n"
+        "print(open('facts.md').read(), open('/instance/system-prompt.md').read())"
+    )
+    old = stack.pack()
+    async with stack.client.stream("POST", "/turns", json=stack.request()) as answer:
+        lines = (json.loads(line) async for line in answer.aiter_lines())
+        turn = (await anext(lines))["turn"]
+        assert (await anext(lines))["data"] == "began"
+        (agent.grounding.directory / "facts.md").write_text("The sky is red.\n")
+        told = (await stack.spawner.reload())["agents"]["tester"]
+        assert (told["pack"], told["changed"]) == (stack.pack(), True)
+        await stack.spawner.sweep()
+        (stack.paths.doors / turn / "go").touch()
+        rest = [line async for line in lines]
+    assert rest[-1]["reason"] == "exited"
+    said = "".join(line["data"] for line in rest[:-1])
+    assert said.count("The sky is blue.") == 2
+    assert "red" not in said
+    assert (stack.paths.packs / old).is_dir()
+    await stack.spawner.sweep()
+    assert not (stack.paths.packs / old).exists()
+    stack.engine.script = "print(open('facts.md').read())"
+    assert (await stack.turn())[1]["data"] == "The sky is red."
+    assert stack.nothing_is_left()
 
 
 @pytest.mark.control("OUT-01")

@@ -11,12 +11,15 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter
 from starlette.applications import Starlette
 
-from runtime import health, log
+from runtime import log
+from runtime.errors import ConfigError, DefinitionMismatch, HostError, Problem, ServiceUnreachable
 from runtime.ops import ops_socket, serving_ops
 from runtime.serving import bind, serving
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from runtime.errors import GatehouseError
 
 
 @pytest.fixture
@@ -24,10 +27,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("o")
 
 
-async def ask(folder: Path, path: str) -> httpx2.Response:
+async def healthy() -> str | None:
+    return None
+
+
+async def nothing() -> dict[str, Any]:
+    return {}
+
+
+async def ask(folder: Path, path: str, method: str = "GET") -> httpx2.Response:
     transport = httpx2.AsyncHTTPTransport(uds=str(ops_socket("demo", folder)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://ops") as client:
-        return await client.get(path)
+        return await client.request(method, path)
 
 
 async def test_health_status_and_metrics_are_told_on_the_ops_socket(folder: Path) -> None:
@@ -51,13 +62,77 @@ async def test_health_status_and_metrics_are_told_on_the_ops_socket(folder: Path
     assert not ops_socket("demo", folder).exists()
 
 
-def test_a_healthcheck_fails_in_one_line_when_nobody_answers(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_what_takes_a_while_is_told_only_to_who_asks_for_it(folder: Path) -> None:
+    async def status() -> dict[str, Any]:
+        return {"running": 3}
+
+    async def status_with_stale() -> dict[str, Any]:
+        return {"running": 3, "stale": True}
+
+    async with serving_ops(
+        "demo", healthy, status, CollectorRegistry(), folder, status_with_stale=status_with_stale
+    ):
+        for path in ("/status", "/status?stale=0", "/status?stale"):
+            assert (await ask(folder, path)).json() == {"service": "demo", "running": 3}
+        assert (await ask(folder, "/status?stale=1")).json()["stale"] is True
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "body"),
+    [
+        (
+            ConfigError((Problem("a.yaml", 1, 2, "x", "is wrong", "mend it"),)),
+            422,
+            {
+                "error": "config-invalid",
+                "problems": [
+                    {
+                        "file": "a.yaml",
+                        "line": 1,
+                        "col": 2,
+                        "path": "x",
+                        "message": "is wrong",
+                        "mend": "mend it",
+                    }
+                ],
+            },
+        ),
+        (
+            DefinitionMismatch("They differ.", "reload both"),
+            409,
+            {"error": "definition-mismatch", "detail": "They differ. (reload both)"},
+        ),
+        (
+            ServiceUnreachable("Nobody answers."),
+            503,
+            {"error": "service-unreachable", "detail": "Nobody answers."},
+        ),
+        (HostError("No space."), 503, {"error": "host-not-ready", "detail": "No space."}),
+    ],
+)
+async def test_a_reload_answers_how_it_went(
+    folder: Path, error: GatehouseError, status: int, body: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("runtime.layout.OPS", folder)
-    assert health.main(["demo"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
-    assert health.main([]) == 2
+    fails = [True]
+
+    async def reload() -> dict[str, Any]:
+        if fails:
+            fails.pop()
+            raise error
+        return {"changed": False}
+
+    async with serving_ops("demo", healthy, nothing, CollectorRegistry(), folder, reload=reload):
+        failed = await ask(folder, "/reload", "POST")
+        assert (failed.status_code, failed.json()) == (status, body)
+        done = await ask(folder, "/reload", "POST")
+        assert (done.status_code, done.json()) == (200, {"changed": False})
+
+
+async def test_a_service_without_a_reload_has_none_and_no_other_method_asks_for_one(folder: Path) -> None:
+    async with serving_ops("demo", healthy, nothing, CollectorRegistry(), folder):
+        assert (await ask(folder, "/reload", "POST")).status_code == 404
+    async with serving_ops("demo", healthy, nothing, CollectorRegistry(), folder, reload=nothing):
+        assert (await ask(folder, "/reload")).status_code == 405
 
 
 async def test_a_socket_left_by_a_dead_process_is_replaced_and_a_file_is_not(folder: Path) -> None:

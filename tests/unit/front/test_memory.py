@@ -203,3 +203,51 @@ async def test_contexts_without_memory_never_wait() -> None:
     async with memory.turn("default"), memory.turn("default") as transcript:
         assert transcript == ()
     assert len(memory) == 0
+
+
+async def test_lower_limits_take_the_oldest_exchanges_and_the_least_recently_used_conversations() -> None:
+    memory = Memory(10, 5)
+    contexts = ids(4)
+    for context in contexts:
+        for text in "abc":
+            await say(memory, context, text)
+    before = memory.size_bytes
+    memory.bound(2, 1)
+    assert len(memory) == 2
+    assert memory.size_bytes < before / 4
+    assert await say(memory, contexts[3], "d") == (Exchange("c", "re: c"),)
+    assert await say(memory, contexts[3], "e") == (Exchange("d", "re: d"),)
+    assert await say(memory, contexts[0], "d") == ()
+
+
+async def test_higher_limits_hold_for_what_comes_and_bring_nothing_back() -> None:
+    memory = Memory(10, 1)
+    (context,) = ids(1)
+    for text in "ab":
+        await say(memory, context, text)
+    memory.bound(10, 3)
+    await say(memory, context, "c")
+    assert [one.visitor for one in await say(memory, context, "d")] == ["b", "c"]
+
+
+async def test_a_turn_that_runs_while_the_limits_change_is_remembered_within_the_new_ones() -> None:
+    memory = Memory(10, 5)
+    running, other = ids(2)
+    await say(memory, running, "a")
+    await say(memory, running, "b")
+    async with memory.turn(running) as transcript:
+        assert len(transcript) == 2
+        memory.bound(1, 2)
+        assert len(memory) == 1
+        memory.remember(running, Exchange("c", "re: c"))
+        await say(memory, other, "x")
+    assert [one.visitor for one in await say(memory, running, "d")] == ["b", "c"]
+
+
+async def test_no_turns_remembered_is_a_limit_too() -> None:
+    memory = Memory(10, 5)
+    (context,) = ids(1)
+    await say(memory, context, "a")
+    memory.bound(10, 0)
+    assert await say(memory, context, "b") == ()
+    assert await say(memory, context, "c") == ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runtime.errors import DefinitionMismatch, ServiceUnreachable
-from runtime.front.readiness import Readiness
+from runtime.front.readiness import FRESH_SECONDS, LASTING_SECONDS, Readiness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,14 +61,78 @@ async def test_another_definition_refuses_the_start() -> None:
 
 async def test_a_spawner_that_goes_away_later_is_a_reason_and_comes_back() -> None:
     now = 0.0
-    spawner = Spawner(GOOD, OSError("gone"), GOOD | {"digest": "new"}, GOOD)
+    spawner = Spawner(GOOD, OSError("gone"), GOOD)
     readiness = Readiness(spawner, "ada", "d", clock=lambda: now)
     await readiness.wait(5, poll_seconds=0)
     reasons = []
-    for moment in (1.0, 3.0, 6.0, 9.0):
+    for moment in (1.0, 3.0, 6.0):
         now = moment
         reasons.append(await readiness.ask())
-    assert reasons == [None, "gone", "the spawner serves another definition of the agent", None]
+    assert reasons == [None, "gone", None]
+
+
+async def test_another_definition_is_a_reason_only_once_it_has_lasted_longer_than_a_reload_of_both() -> None:
+    now = 0.0
+    spawner = Spawner(GOOD)
+    readiness = Readiness(spawner, "ada", "d", clock=lambda: now)
+    await readiness.wait(5, poll_seconds=0)
+    spawner.answers = [GOOD | {"digest": "new", "pack": "q"}]
+    reasons = {}
+    for moment in (5.0, 15.0, 5.0 + LASTING_SECONDS - 1, 5.0 + LASTING_SECONDS + FRESH_SECONDS):
+        now = moment
+        reasons[moment] = await readiness.ask()
+    assert list(reasons.values()) == [None, None, None, "the spawner serves another definition of the agent"]
+    assert (readiness.digest, readiness.spawner_digest, readiness.pack) == ("d", "new", "q")
+    spawner.answers = [GOOD]
+    now += FRESH_SECONDS
+    assert await readiness.ask() is None
+
+
+async def test_definitions_that_differ_again_later_have_their_whole_time_again() -> None:
+    now = 0.0
+    spawner = Spawner(GOOD)
+    readiness = Readiness(spawner, "ada", "d", clock=lambda: now)
+    await readiness.wait(5, poll_seconds=0)
+    for _ in range(3):
+        spawner.answers = [GOOD | {"digest": "new"}]
+        now += FRESH_SECONDS
+        assert await readiness.ask() is None
+        now += LASTING_SECONDS - 1
+        assert await readiness.ask() is None
+        spawner.answers = [GOOD]
+        now += FRESH_SECONDS
+        assert await readiness.ask() is None
+
+
+async def test_a_new_definition_that_the_spawner_serves_too_ends_not_ready_at_once() -> None:
+    now = 0.0
+    spawner = Spawner(GOOD | {"digest": "new"})
+    readiness = Readiness(spawner, "ada", "d", clock=lambda: now)
+    assert await readiness.ask() is None
+    now = LASTING_SECONDS
+    assert await readiness.ask() is not None
+    readiness.expect("new")
+    assert (readiness.digest, readiness.reason) == ("new", None)
+    assert await readiness.ask() is None
+    assert spawner.asked == 3
+
+
+async def test_an_answer_that_was_on_its_way_during_the_swap_is_judged_by_the_new_definition() -> None:
+    asked, release = asyncio.Event(), asyncio.Event()
+
+    class Slow(Spawner):
+        async def agent(self, agent: str) -> dict[str, Any]:
+            asked.set()
+            await release.wait()
+            return await super().agent(agent)
+
+    readiness = Readiness(Slow(GOOD), "ada", "old", clock=lambda: 0.0)
+    asking = asyncio.create_task(readiness.ask())
+    await asked.wait()
+    readiness.expect("d")
+    release.set()
+    assert await asking is None
+    assert readiness.spawner_digest == "d"
 
 
 async def test_whether_it_is_the_demo_is_kept_fresh_while_nobody_asks() -> None:

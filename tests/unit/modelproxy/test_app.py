@@ -494,6 +494,30 @@ async def test_a_spent_turn_is_refused_without_another_look_and_then_loses_its_d
     assert not live.socket(door).exists()
 
 
+async def test_the_bytes_of_the_requests_that_were_taken_are_counted_as_received(
+    live: Any, asking: Any
+) -> None:
+    door = await live.open(limits=Limits(2, 1_000_000, 4000))
+    bodies = [json.dumps(asking("x" * 70_000)).encode(), json.dumps(asking("é " * 50), indent=3).encode()]
+    for body in bodies:
+        assert (await live.post(door, body)).status_code == 200
+    assert (await live.post(door, asking(container="y"))).status_code == 403
+    counted = asking(max_tokens=None, stream=None)
+    assert (await live.post(door, counted, "/v1/messages/count_tokens")).status_code == 200
+    assert (await live.post(door, asking("one more"))).status_code == 402
+    usage = await live.doors.close(door.turn)
+    assert (usage.requests, usage.request_bytes) == (2, sum(map(len, bodies)))
+
+
+async def test_a_request_that_is_tried_twice_was_received_once(live: Any, asking: Any, script: Any) -> None:
+    script({"status": 529, "body": "overloaded"})
+    door = await live.open()
+    body = json.dumps(asking()).encode()
+    assert (await live.post(door, body)).status_code == 403
+    assert len(live.model.requests) == 2
+    assert (await live.doors.close(door.turn)).request_bytes == len(body)
+
+
 async def test_a_large_body_is_checked_like_a_small_one(live: Any, asking: Any) -> None:
     door = await live.open(limits=Limits(8, 1_000_000, 4000))
     assert (await live.post(door, asking("x" * 100_000))).status_code == 200

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 TURN = "0123456789abcdef" * 2
+JSON = {"content-type": "application/json"}
 
 
 def body(**changes: Any) -> dict[str, Any]:
@@ -46,13 +47,15 @@ async def test_a_door_is_opened_used_and_closed_with_its_usage(
     assert (await control.put(f"/turns/{TURN}", json=body())).status_code == 409
     transport = httpx2.AsyncHTTPTransport(uds=str(demo.root / TURN / "model.sock"))
     async with httpx2.AsyncClient(transport=transport) as turn:
-        assert (await turn.post("http://x/v1/messages", json=asking("hello"))).status_code == 200
+        body_bytes = json.dumps(asking("hello")).encode()
+        sent = await turn.post("http://x/v1/messages", content=body_bytes, headers=JSON)
+        assert sent.status_code == 200
         assert (await turn.get("http://x/")).status_code == 403
     closed = await control.delete(f"/turns/{TURN}")
     usage = closed.json()
     assert closed.status_code == 200
     assert (usage.pop("input_tokens") > 0, usage.pop("output_tokens") > 0) == (True, True)
-    assert usage == {"requests": 1, "refused": 1}
+    assert usage == {"requests": 1, "refused": 1, "request_bytes": len(body_bytes)}
     assert (await control.delete(f"/turns/{TURN}")).status_code == 404
 
 

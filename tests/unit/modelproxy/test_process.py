@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
 import pytest
+
+from runtime.modelproxy.ledger import Ledger, Limits
+from runtime.modelproxy.prices import Bill, Tokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -68,9 +72,14 @@ def line(said: str) -> dict[str, Any]:
 
 async def test_an_empty_key_file_is_the_demo_and_sigterm_ends_it_cleanly(folder: Path) -> None:
     stale = folder / "doors" / ("a" * 32)
-    env = environment(folder)
+    env = environment(folder, MODEL_DAILY_USD="2.50")
     stale.mkdir()
     seen: dict[str, Any] = {}
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    ledger = Ledger(folder / "state" / "ledger.sqlite3", 1_000_000)
+    ledger.reserve("t", "ada", Bill(Tokens(), 1_234_567), Limits(1, 1, 1), time.time() - 86_400)
+    ledger.reserve("u", "ada", Bill(Tokens(), 12_345), Limits(1, 1, 1), time.time())
+    ledger.close()
 
     async def look() -> None:
         for name, path in (("control", "ctl/control.sock"), ("ops", "ops/modelproxy.sock")):
@@ -78,12 +87,23 @@ async def test_an_empty_key_file_is_the_demo_and_sigterm_ends_it_cleanly(folder:
                 transport=httpx2.AsyncHTTPTransport(uds=str(folder / path))
             ) as client:
                 seen[name] = (await client.get("http://x/health")).json()
+                seen[f"{name} status"] = (await client.get("http://x/status")).text
+                assert (await client.post("http://x/reload")).status_code == 404
 
     code, said = await run_until_started(env, look)
     assert code == 0
     assert line(said)["model"] == "demo"
     assert seen["control"] == {"status": "ok", "demo": True}
     assert seen["ops"]["status"] == "ok"
+    status = json.loads(seen["ops status"])
+    today = status.pop("day")
+    assert status == {
+        "service": "modelproxy",
+        "demo": True,
+        "doors": 0,
+        "spent_today_usd": {"ada": 0.012345} if today == day else {},
+        "daily_limit_usd": 2.5,
+    }
     assert not (folder / "ctl" / "control.sock").exists()
 
 

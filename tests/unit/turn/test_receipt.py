@@ -17,7 +17,7 @@ def test_the_line_names_everything_and_holds_no_visitor_text() -> None:
     receipts = Receipts("ada", b"k" * 32, registry)
     receipt = Receipt("c" * 32, "v" * 32, "QUESTION of a visitor")
     receipt.outcome, receipt.cause, receipt.answer = ANSWERED, "", "ANSWER of the model"
-    receipt.usage = Usage(2, 100, 20, 1)
+    receipt.usage = Usage(2, 100, 20, 1, 84_512)
     receipt.total_seconds, receipt.first_text_seconds = 1.2345, 0.4
     receipt.steps["Read"] += 2
     receipt.screened = (Finding("anthropic-key", 1),)
@@ -32,6 +32,7 @@ def test_the_line_names_everything_and_holds_no_visitor_text() -> None:
     assert (line["context"], line["visitor"]) == ("c" * 32, "v" * 32)
     assert (line["outcome"], line["total_ms"], line["first_text_ms"]) == (ANSWERED, 1234, 400)
     assert (line["requests"], line["input_tokens"], line["output_tokens"], line["refused"]) == (2, 100, 20, 1)
+    assert line["request_bytes"] == 84_512
     assert line["steps"] == {"Read": 2}
     assert line["screened"] == {"anthropic-key": 1}
     metrics = generate_latest(registry).decode()

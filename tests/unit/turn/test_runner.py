@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PLAN = TurnPlan("ada", "c" * 32, "v" * 32, '{"from":"visitor","text":"hi","now":true}', 60.0)
 TURN = "ab" * 16
-USAGE = {"requests": 1, "input_tokens": 10, "output_tokens": 2, "refused": 0}
+USAGE = {"requests": 1, "input_tokens": 10, "output_tokens": 2, "refused": 0, "request_bytes": 84_512}
 
 
 def line(value: dict[str, Any]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ async def test_a_turn_sends_the_plan_and_ends_with_the_answer_and_its_usage(spaw
         "prompt": PLAN.prompt,
         "timeout_seconds": 58.5,
     }
-    assert events == [Answer("The answer.\u2028Still.", Usage(1, 10, 2, 0))]
+    assert events == [Answer("The answer.\u2028Still.", Usage(1, 10, 2, 0, 84_512))]
     assert fake.deleted == []
 
 

@@ -1,0 +1,102 @@
+"""What comes before the first turn without a sandbox: the agent marked as what it is, the checks, the noise.
+
+Says on stderr, in the log and on the card that there is no sandbox, and which model answers. Imports no
+server, because a single turn needs none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import getpass
+import importlib
+import sys
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from runtime.agents.instance import load_instance
+from runtime.errors import HostError
+from runtime.unsandboxed.runner import SubprocessRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from runtime.agents.definition import AgentDefinition
+
+NOTICE: Final = "It runs without its sandbox, on its author's own machine: for development, not for visitors."
+
+log = structlog.get_logger("unsandboxed")
+
+
+def load(root: Path, name: str, environ: Mapping[str, str], **flags: str | None) -> AgentDefinition:
+    """Return the agent with the flags over the environment over the file, marked as what it is.
+
+    `flags` are variables of the environment by name; None is not given. Raises ConfigError.
+    """
+    given = {key: value for key, value in flags.items() if value is not None}
+    agent = load_instance(root, name, {**environ, **given})
+    description = f"{agent.card.description.strip()} {NOTICE}".strip()
+    return dataclasses.replace(agent, card=dataclasses.replace(agent.card, description=description))
+
+
+def start(agent: AgentDefinition, environ: Mapping[str, str], root: Path) -> SubprocessRunner:
+    """Return the runner for an agent, announced.
+
+    Raises HostError without a CLI or what the demo model needs, and ConfigError.
+    """
+    runner = SubprocessRunner(agent, environ, root=root)
+    try:
+        _refuse_to_start(runner, agent)
+    except HostError:
+        runner.snapshot.remove()
+        raise
+    sys.stderr.write(banner(runner, agent))
+    log.warning(
+        "no-sandbox",
+        agent=agent.id,
+        program=runner.program,
+        model=agent.model,
+        demo=runner.model.demo,
+        why=runner.model.reason,
+        hidden=list(runner.snapshot.hidden[:100]),
+        not_inlined=list(runner.snapshot.not_inlined[:100]),
+    )
+    return runner
+
+
+def _refuse_to_start(runner: SubprocessRunner, agent: AgentDefinition) -> None:
+    if not runner.program:
+        raise HostError(
+            f"There is no program {agent.binary!r} to run turns with.",
+            "install the CLI, or name it with CLAUDE_BINARY or `binary` in agent.yaml",
+        )
+    if not runner.model.demo:
+        return
+    try:
+        importlib.import_module("runtime.unsandboxed.demo")
+    except ModuleNotFoundError as error:
+        raise HostError(
+            f"The demo model needs {error.name or 'a module'}, which is not installed here.",
+            "run it in the checkout's .venv, or give the CLI a way to a model, such as ANTHROPIC_API_KEY",
+        ) from error
+
+
+def banner(runner: SubprocessRunner, agent: AgentDefinition) -> str:
+    """Return what a person must have read before the first turn."""
+    who = "the built-in demo model" if runner.model.demo else f"the CLI's own model, {agent.model}"
+    lines = (
+        f"NO SANDBOX: turns of {agent.id} run as {_user()} on this machine, beside your files and network.",
+        "For you alone, to try things out. Never for visitors: no tunnel, no proxy, no public port.",
+        f"{who[0].upper()}{who[1:]} answers, because {runner.model.reason}.",
+        f"The CLI is {runner.program}.",
+    )
+    rule = "!" * max(len(line) for line in lines)
+    return "\n".join((rule, *lines, rule)) + "\n"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a uid without a name
+        return "this user"
