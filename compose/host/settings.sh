@@ -10,13 +10,56 @@ GATEHOUSE_STATE=$GATEHOUSE_ROOT/.gatehouse
 SETTINGS="AGENT_PORT GATEHOUSE_AGENT MODEL_API_KEY_FILE MODEL_CA_FILE TUNNEL_TOKEN_FILE EXTRA_CA_CERTS BASE
   COMPOSE_PROJECT_NAME DOCKER_HOST GROUNDING_DIR"
 
-# settings_line NAME: the value of the last line NAME=… of .env, without its quotes; fails when there is none.
-settings_line() {
-  [ -r "$GATEHOUSE_ROOT/.env" ] || return 1
-  settings_found=$(sed -n "s/^[[:space:]]*\(export[[:space:]]\{1,\}\)\{0,1\}$1[[:space:]]*=[[:space:]]*/=/p" \
-    "$GATEHOUSE_ROOT/.env" | tail -n 1)
-  [ -n "$settings_found" ] || return 1
-  printf '%s\n' "$settings_found" | sed "s/^=//; s/[[:space:]]*\$//; s/^\"\(.*\)\"\$/\1/; s/^'\(.*\)'\$/\1/"
+# The overrides of an instance's files (docs/reference/settings.md), for the commands that read those files here. `up` leaves
+# them to compose.
+OVERRIDES="PUBLIC_AGENT_URL AGENT_HOST CLAUDE_MODEL CLAUDE_BINARY ENVIRONMENT CORS_ALLOWED_ORIGINS"
+
+# settings_file: the lines of .env as NAME=value, without quotes, comments and `export`; the last one of a name counts.
+settings_file() {
+  [ -r "$GATEHOUSE_ROOT/.env" ] || return 0
+  awk '
+    { sub(/\r$/, "") }
+    match($0, /^[ \t]*(export[ \t]+)?[A-Za-z_][A-Za-z0-9_]*[ \t]*=[ \t]*/) {
+      name = substr($0, 1, RLENGTH); value = substr($0, RLENGTH + 1)
+      sub(/^[ \t]*(export[ \t]+)?/, "", name); sub(/[ \t]*=[ \t]*$/, "", name)
+      quote = substr(value, 1, 1)
+      rest = substr(value, 2)
+      if (quote == "\"" && match(rest, /"[ \t]*(#.*)?$/)) value = substr(rest, 1, RSTART - 1)
+      else if (quote == "\047" && match(rest, /\047[ \t]*(#.*)?$/)) value = substr(rest, 1, RSTART - 1)
+      else { sub(/^#.*/, "", value); sub(/[ \t]+#.*/, "", value); sub(/[ \t]+$/, "", value) }
+      print name "=" value
+    }' "$GATEHOUSE_ROOT/.env"
+}
+
+# settings_find NAME: put what .env gives for it into settings_value; fails when there is no such line.
+settings_find() {
+  case "$SETTINGS_FILE" in
+    *"
+$1="*) ;;
+    *) return 1 ;;
+  esac
+  settings_value=${SETTINGS_FILE##*"
+$1="}
+  settings_value=${settings_value%%"
+"*}
+}
+
+# settings_line NAME: print it.
+settings_line() { settings_find "$1" && printf '%s\n' "$settings_value"; }
+
+# settings_take NAME…: export those that are given, in the environment or in .env.
+settings_take() {
+  for settings_name in "$@"; do
+    settings_folder=$PWD
+    eval "settings_given=\${$settings_name+given}"
+    if [ -z "$settings_given" ]; then
+      settings_find "$settings_name" || continue
+      settings_folder=$GATEHOUSE_ROOT
+      eval "$settings_name=\$settings_value"
+    fi
+    case "$settings_name" in *_FILE | EXTRA_CA_CERTS) settings_path "$settings_name" "$settings_folder" ;; esac
+    export "${settings_name?}"
+  done
 }
 
 # settings_path NAME FOLDER: make the path in NAME absolute.
@@ -29,17 +72,12 @@ settings_path() {
 }
 
 settings_load() {
-  for settings_name in $SETTINGS; do
-    settings_folder=$PWD
-    eval "settings_given=\${$settings_name+given}"
-    if [ -z "$settings_given" ]; then
-      settings_value=$(settings_line "$settings_name") || continue
-      settings_folder=$GATEHOUSE_ROOT
-      eval "$settings_name=\$settings_value"
-    fi
-    case "$settings_name" in *_FILE | EXTRA_CA_CERTS) settings_path "$settings_name" "$settings_folder" ;; esac
-    export "${settings_name?}"
-  done
+  # With a line feed at both ends, every line can be found by its name.
+  SETTINGS_FILE="
+$(settings_file)
+"
+  # shellcheck disable=SC2086 # a list of names
+  settings_take $SETTINGS
   if [ -z "${EXTRA_CA_CERTS-}" ]; then
     for settings_bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
       [ -s "$settings_bundle" ] || continue

@@ -20,25 +20,30 @@ if TYPE_CHECKING:
 
 REPO = Path(__file__).resolve().parents[3]
 TOOLS = (
-    "sh awk cat chmod cksum cut date df dirname find flock grep head ls mkdir mv "
+    "sh awk cat chmod cksum cut date df dirname find flock grep head ls mkdir mv readlink "
     "rm sed setsid sleep sort tail tar timeout tr"
 )
+
+# What compose/host/example.py makes of a card; backslash, dollar and backtick must pass through as they are.
+BODY = r'{"params":{"message":{"parts":[{"kind":"text","text":"What\u0027s `$HOME`?"}]}}}'
 
 DEBIAN_12 = 'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n'
 
 # A client and an engine that are good enough. A test's own answers stand before these.
-GOOD_DOCKER = """
+GOOD_DOCKER = f"""
   "version "*) echo "api 1.45" ;;
   "context "*) echo "unix://$HOST/var/run/docker.sock" ;;
   "compose version"*) echo "2.26.1-4" ;;
   "buildx version"*) echo "buildx 0.13.1" ;;
-  "info --format {{.DockerRootDir}}") echo "$HOST" ;;
+  "info --format {{{{.DockerRootDir}}}}") echo "$HOST" ;;
   "info "*) echo "[name=seccomp]" ;;
   "image inspect "*) ;;
   *" --mounts "*) ;;
+  "run "*load_instance*) cat "$HOST/port" 2>/dev/null || echo 8011 ;;
   "run "*) cat >/dev/null ;;
   *" build") ;;
-  *" exec -T ingress "*) echo '{"status": "ok", "demo": true}' ;;
+  *" exec -T ingress python -") cat >/dev/null; printf '%s\\n' '"When are office hours?"' '{BODY}' ;;
+  *" exec -T ingress "*) echo '{{"status": "ok", "demo": true}}' ;;
   *"compose "*" up "*) ;;
   "ps "*working_dir*) ;;
   "ps --all --quiet --filter label=com.docker.compose.project=gatehouse")

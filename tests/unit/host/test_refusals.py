@@ -171,6 +171,36 @@ def test_a_port_that_is_none_is_a_usage_error(host: Host, port: str) -> None:
     assert refusal(done).startswith(f"usage: AGENT_PORT is not a port: {port} ")
 
 
+def test_a_port_of_an_instance_that_is_none_is_a_config_error(host: Host) -> None:
+    host.docker()
+    host.file("checkout/instances/ada/agent.yaml", "name: Ada\nport: 80111\n")
+    done = host.run("up")
+    assert done.returncode == 3
+    assert refusal(done).startswith("config-invalid: instances/ada/agent.yaml: port: there is no port 80111 ")
+    assert not host.called("docker")
+
+
+@pytest.mark.parametrize("where", ["environment", "file"])
+def test_a_cli_of_ones_own_is_a_usage_error_where_turns_run_in_containers(host: Host, where: str) -> None:
+    host.docker()
+    if where == "environment":
+        host.environment["CLAUDE_BINARY"] = "/opt/claude"
+    else:
+        host.file("checkout/.env", "CLAUDE_BINARY=/opt/claude\n")
+    done = host.run("up")
+    assert done.returncode == 2
+    assert refusal(done).startswith("usage: CLAUDE_BINARY=/opt/claude has no meaning here: ")
+    assert "./gatehouse turn ada --sandbox none" in refusal(done)
+    assert not host.called("docker")
+
+
+def test_a_cli_that_is_set_to_nothing_counts_as_not_set(host: Host) -> None:
+    host.docker()
+    host.file("checkout/.env", "CLAUDE_BINARY=/opt/claude\n")
+    host.environment["CLAUDE_BINARY"] = ""
+    assert host.run("up").returncode == 0
+
+
 def test_a_key_file_that_is_not_there_is_never_the_demo(host: Host) -> None:
     host.docker()
     host.environment["MODEL_API_KEY_FILE"] = "/nowhere/key"

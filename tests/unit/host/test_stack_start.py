@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.unit.host.conftest import BODY
+
 if TYPE_CHECKING:
     from tests.unit.host.conftest import Host
 
@@ -26,10 +28,94 @@ def test_up_ends_with_the_address_the_model_and_an_example_to_paste(host: Host) 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("URL:    http://127.0.0.1:8123/\nAgent:  ada\nModel:  demo ")
     command = next(line for line in done.stdout.splitlines() if line.startswith("curl "))
-    body = json.loads(command.split("-d '")[1].rstrip("'"))
-    assert body["method"] == "message/send"
-    assert body["params"]["message"]["parts"] == [{"kind": "text", "text": "When are office hours?"}]
+    assert command == ("curl -s http://127.0.0.1:8123/ -H 'Content-Type: application/json' -d '" + BODY + "'")
+    assert json.loads(BODY)["params"]["message"]["parts"] == [{"kind": "text", "text": "What's `$HOME`?"}]
     assert not [call for call in host.calls() if " down " in call]
+
+
+def commands(out: str) -> list[str]:
+    """Return what `up` prints of ./gatehouse, to be typed next."""
+    return re.findall(r"^(?:What it is doing: )?(.*\./gatehouse .*)$", out, re.MULTILINE)
+
+
+def test_up_names_the_commands_that_go_on_from_there(host: Host) -> None:
+    host.docker()
+    assert commands(host.run("up").stdout) == [
+        './gatehouse ask "When are office hours?"',
+        "./gatehouse status",
+    ]
+
+
+def test_what_was_set_for_one_command_is_printed_before_the_next_ones(host: Host) -> None:
+    host.docker('"ps --all --quiet --filter label=com.docker.compose.project="*) echo 0123456789ab ;;')
+    host.file("checkout/.env", "AGENT_PORT=8123\n")
+    assert commands(host.run("up").stdout)[1] == "./gatehouse status"
+    host.environment |= {"AGENT_PORT": "8124", "COMPOSE_PROJECT_NAME": "second"}
+    assert commands(host.run("up").stdout) == [
+        'COMPOSE_PROJECT_NAME=second AGENT_PORT=8124 ./gatehouse ask "When are office hours?"',
+        "COMPOSE_PROJECT_NAME=second AGENT_PORT=8124 ./gatehouse status",
+    ]
+
+
+def test_a_card_that_is_not_shown_is_a_service_that_does_not_answer(host: Host) -> None:
+    host.docker('*" exec -T ingress python -") cat >/dev/null; exit 1 ;;')
+    done = host.run("up")
+    assert (done.returncode, done.stdout) == (8, "")
+    assert "service-unreachable: the stack runs but does not show its card" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("port: 8020\n", "8020"),
+        ("name: Ada\nport: 8020   # as agreed\nmodel: sonnet\n", "8020"),
+        ("name: Ada\r\nport:  8020\r\n", "8020"),
+        ("name: Ada\n# port: 8020\n", "8011"),
+        ("description: |\n  port: 8020\n", "8011"),
+        ("name: Ada\n", "8011"),
+    ],
+)
+def test_without_a_variable_the_port_is_the_instances_own(host: Host, text: str, port: str) -> None:
+    host.docker('*"compose "*" up "*) echo "$AGENT_PORT" >"$HOST/published" ;;')
+    host.file("checkout/instances/ada/agent.yaml", text)
+    host.file("port", port)
+    done = host.run("up")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"URL:    http://127.0.0.1:{port}/\n")
+    assert (host.folder / "published").read_text() == f"{port}\n"
+
+
+def test_the_port_of_the_instance_needs_no_word_before_the_next_commands(host: Host) -> None:
+    host.docker()
+    host.file("checkout/instances/ada/agent.yaml", "port: 8020\n")
+    host.file("port", "8020")
+    assert commands(host.run("up").stdout)[1] == "./gatehouse status"
+    host.environment["AGENT_PORT"] = "8011"
+    assert commands(host.run("up").stdout)[1] == "AGENT_PORT=8011 ./gatehouse status"
+
+
+def test_the_variable_beats_the_instances_port(host: Host) -> None:
+    host.docker('*"compose "*" up "*) echo "$AGENT_PORT" >"$HOST/published" ;;')
+    host.file("checkout/instances/ada/agent.yaml", "port: 8020\n")
+    host.file("port", "8020")
+    host.environment["AGENT_PORT"] = "8123"
+    done = host.run("up")
+    assert done.returncode == 0, done.stderr
+    assert (host.folder / "published").read_text() == "8123\n"
+
+
+def test_a_port_that_the_scripts_and_the_loader_read_differently_stops_the_start(host: Host) -> None:
+    host.docker()
+    host.file("checkout/instances/ada/agent.yaml", '"port": 8020\n')
+    host.file("port", "8020")
+    done = host.run("up")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert (
+        "config-invalid: instances/ada/agent.yaml: port: is 8020, but only a line like"
+        ' "port: 8020" is understood before the start, and 8011 was taken' in done.stderr
+    )
+    assert "or set AGENT_PORT" in done.stderr
+    assert not [call for call in host.calls() if " up " in call]
 
 
 def test_up_says_when_the_model_is_live(host: Host) -> None:
