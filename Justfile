@@ -8,8 +8,8 @@ python_files := "."
 default:
     @just --list --unsorted
 
-# Everything that must hold: lint, types and all tests
-ci: lint types pytest
+# Everything that must hold: lint, types, all tests, and under the other Python those that need no engine
+ci: lint types pytest other-python
 
 # Style and format, of Python and of shell
 lint:
@@ -17,9 +17,10 @@ lint:
     ruff format --check {{python_files}}
     shellcheck --shell sh gatehouse compose/host/*.sh compose/*.sh sandbox/*.sh tests/*.sh
 
-# Static types, strict
+# Static types, strict, for both Pythons
 types:
-    mypy
+    mypy --python-version 3.11
+    mypy --python-version 3.13
 
 # Mend style and format where ruff can
 format:
@@ -34,9 +35,9 @@ pytest *arguments:
 unit *arguments:
     pytest -m "not engine" {{arguments}}
 
-# The unit tests under Python 3.13, as the images have it (about two minutes; needs engine and package index)
-py313 *arguments:
-    sh tests/python313.sh {{arguments}}
+# The same under the other Python, 3.11 or 3.13, in a container
+other-python *arguments:
+    sh tests/other_python.sh {{arguments}}
 
 # Tests that need the engine and the images
 engine *arguments:
@@ -45,6 +46,14 @@ engine *arguments:
 # Whole turns with the real CLI in real containers
 e2e *arguments:
     pytest tests/e2e {{arguments}}
+
+# Turns of the real CLI without a sandbox, against the scripted model
+hermetic *arguments:
+    pytest tests/hermetic {{arguments}}
+
+# Engine, spawner, front and clients that fail, on an engine of the tests' own
+faults *arguments:
+    pytest tests/faults {{arguments}}
 
 # Attacks from inside a turn, each with its twin
 escape *arguments:
@@ -62,6 +71,14 @@ check *names:
 settings:
     python -m runtime.agents.reference > docs/reference/settings.md
 
+# Write docs/reference/agent.schema.json from the same table, for editors
+schema:
+    python -m runtime.agents.schema > docs/reference/agent.schema.json
+
+# Write docs/reference/cli.md from the commands' own help
+cli-reference:
+    python -m runtime.cli.reference > docs/reference/cli.md
+
 # Sizes of the images, and their setuid and setgid files
 sizes:
     @sh compose/sizes.sh
@@ -72,7 +89,7 @@ images:
 
 # Lock every extra with hashes and without an index's address
 lock:
-    for extra in front spawner modelproxy dev; do \
+    for extra in front spawner modelproxy cli dev; do \
       uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
         --extra "$extra" pyproject.toml --output-file "requirements/$extra.txt"; done
 

@@ -25,6 +25,21 @@ KEPT = "GATEHOUSE_LOCKED"  # no setting: it tells a test's own ./gatehouse that 
 NAMED = frozenset({*OVERRIDES, ENVIRONMENT, "MODEL"})
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "host_only(reason): cannot run in the container of the other Python (tests/other_python.sh)",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a mark that leaves a test out without saying why."""
+    for item in items:
+        for mark in item.iter_markers("host_only"):
+            if len(mark.args) != 1 or not str(mark.args[0]).strip():
+                raise pytest.UsageError(f"{item.nodeid}: host_only needs its reason")
+
+
 def ours(name: str) -> bool:
     return name in NAMED or (name.startswith(OURS) and name != KEPT)
 

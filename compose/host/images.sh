@@ -1,12 +1,16 @@
 # shellcheck shell=sh
 # The base image, from a registry where one is in reach and by debootstrap where none is; and the builds on it.
 
-base_ready() {
-  base=${BASE:-debian:trixie-slim}
+base_ready() { base_image "${BASE:-debian:trixie-slim}" trixie; }
+
+# base_image IMAGE SUITE: have IMAGE, which is Debian's SUITE; only under its own name can it be made here.
+base_image() {
+  base=$1
+  base_suite=$2
   docker image inspect "$base" >/dev/null 2>&1 && return 0
   say "pulling the base image $base"
   logged pull within 180 docker pull "$base" && return 0
-  [ "$base" = debian:trixie-slim ] ||
+  [ "$base" = "debian:$base_suite-slim" ] ||
     fail 5 image-missing "the base image $base is not here and cannot be pulled: $(last_line "$GATEHOUSE_STATE/pull.log")" \
       "docker load it, or unset BASE"
   base_bootstrap
@@ -30,7 +34,7 @@ base_bootstrap() {
   case "$(apt_host ID)" in debian) ;; *) base_mirror= ;; esac
   say "no image registry is in reach: making $base with debootstrap (about half a minute; log: .gatehouse/base.log)"
   # shellcheck disable=SC2086 # no word when there is no mirror
-  logged base debootstrap --variant=minbase trixie "$base_folder" $base_mirror ||
+  logged base debootstrap --variant=minbase "$base_suite" "$base_folder" $base_mirror ||
     fail 5 image-missing "debootstrap failed: $(last_line "$GATEHOUSE_STATE/base.log")" "see .gatehouse/base.log"
   rm -rf "$base_folder"/var/cache/apt/archives/*.deb "$base_folder"/var/lib/apt/lists/* "$base_folder"/var/log/*
   tar -C "$base_folder" -cf "$GATEHOUSE_STATE/base/root.tar" --one-file-system . ||

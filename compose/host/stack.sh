@@ -10,7 +10,38 @@ stack_compose() {
 # stack_ids [FILTER…]: the stack's containers, running or not.
 stack_ids() { docker ps --all --quiet --filter "label=com.docker.compose.project=$PROJECT" "$@"; }
 
+# stack_file NAME: what .env sets NAME to, or nothing.
+stack_file() { settings_file | sed -n "s/^$1=//p" | tail -n 1; }
+
 # --- before starting -------------------------------------------------------------------------------------
+# A name that a run without a sandbox alone understands is refused here: the services would refuse it too, one by one.
+binary_absent() {
+  binary_given=${CLAUDE_BINARY-$(stack_file CLAUDE_BINARY)}
+  [ -z "$binary_given" ] ||
+    fail 2 usage "CLAUDE_BINARY=$binary_given has no meaning here: each turn runs the CLI of its own image" \
+      "unset it, in the environment and in .env; or run without a sandbox: ./gatehouse turn $AGENT --sandbox none"
+}
+
+# port_read: the number in the line `port: NUMBER` of the instance's file, or nothing. It is wanted before there is a program
+# that understands YAML; stack_check compares it with what the loader finds.
+port_read() {
+  sed -n 's/^port:[[:space:]]\{1,\}\([1-9][0-9]\{0,4\}\)[[:space:]]*$/\1/p
+    s/^port:[[:space:]]\{1,\}\([1-9][0-9]\{0,4\}\)[[:space:]]\{1,\}#.*$/\1/p' "$GATEHOUSE_ROOT/instances/$AGENT/agent.yaml" 2>/dev/null | tail -n 1
+}
+
+# Without AGENT_PORT the port is the instance's own.
+port_find() {
+  PORT_READ=
+  [ -z "${AGENT_PORT-}" ] || return 0
+  PORT_READ=$(port_read)
+  [ -n "$PORT_READ" ] || PORT_READ=8011
+  [ "$PORT_READ" -le 65535 ] ||
+    fail 3 config-invalid "instances/$AGENT/agent.yaml: port: there is no port $PORT_READ" "give a number from 1 to 65535, or leave it out for 8011"
+  PORT=$PORT_READ
+  AGENT_PORT=$PORT
+  export AGENT_PORT
+}
+
 # Is the port free, or ours? Asked of the kernel, because no tool for it is on a bare host.
 port_free() {
   port_hex=$(printf '%04X' "$PORT")
@@ -67,11 +98,24 @@ stack_generate() {
     fail 1 unexpected "the folders that instances/$AGENT reads could not be listed (exit $stack_code)" "see the lines above"
   }
   stack_check
+  port_agreed
   stack_overlay >"$STACK_GENERATED.new" || exit
   mv "$STACK_GENERATED.new" "$STACK_GENERATED"
 }
 
 # All that the loader and the spawner would refuse, found before a stack that runs is touched.
+# STACK_PORT is the port that the loader finds in the instance's files.
+# shellcheck disable=SC2016 # a program of Python
+STACK_CHECKER='
+import os, sys
+from pathlib import Path
+from runtime.agents.check import main
+from runtime.agents.instance import load_instance
+if code := main(sys.argv[1:]):
+    raise SystemExit(code)
+print(load_instance(Path(sys.argv[2]), sys.argv[3], os.environ, check_sources=False).network.port)
+'
+
 stack_check() {
   set --
   while IFS='	' read -r stack_source stack_target; do
@@ -79,13 +123,21 @@ stack_check() {
   done <<MOUNTS
 $stack_mounts
 MOUNTS
-  docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
+  stack_said=$(docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
     --env GROUNDING_DIR --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" "$@" \
-    --entrypoint python gatehouse-spawner:dev -m runtime.agents.check --root "$GATEHOUSE_ROOT" "$AGENT" >/dev/null </dev/null || {
+    --entrypoint python gatehouse-spawner:dev -c "$STACK_CHECKER" --root "$GATEHOUSE_ROOT" "$AGENT" </dev/null) || {
     stack_code=$?
     [ "$stack_code" != 3 ] || exit 3 # each mistake has been said with its place and mend
     fail 1 unexpected "instances/$AGENT could not be checked (exit $stack_code)" "see the lines above"
   }
+  STACK_PORT=$(printf '%s\n' "$stack_said" | tail -n 1)
+}
+
+# The port that is published is the port on the card: what was read without YAML must be what YAML says.
+port_agreed() {
+  [ -z "$PORT_READ" ] || [ "$PORT_READ" = "$STACK_PORT" ] ||
+    fail 3 config-invalid "instances/$AGENT/agent.yaml: port: is $STACK_PORT, but only a line like \"port: $STACK_PORT\" is understood before the start, and $PORT_READ was taken" \
+      "write the port on such a line, at its beginning, or set AGENT_PORT"
 }
 
 # stack_overlay: the generated file, from stack_mounts (SOURCE, a tab, TARGET, one a line).
@@ -275,19 +327,42 @@ stack_ready() {
   done
 }
 
+# What another command of this checkout must be given to mean this stack: what is set for this command alone.
+stack_prefix() {
+  for stack_name in COMPOSE_PROJECT_NAME GATEHOUSE_AGENT AGENT_PORT; do
+    case "$stack_name" in
+      COMPOSE_PROJECT_NAME) stack_this=$PROJECT stack_else=gatehouse ;;
+      GATEHOUSE_AGENT) stack_this=$AGENT stack_else=ada ;;
+      AGENT_PORT) stack_this=$PORT stack_else=$(port_read) ;;
+    esac
+    stack_plain=$(stack_file "$stack_name")
+    [ "$stack_this" = "${stack_plain:-${stack_else:-8011}}" ] || printf '%s=%s ' "$stack_name" "$stack_this"
+  done
+}
+
 stack_say() {
   case "$(printf '%s' "$STACK_WORDS" | tr -d ' \n')" in
     *'"demo":true'*) stack_model="demo (offline, quotes the grounding; give MODEL_API_KEY_FILE for a live one)" ;;
     *) stack_model="live" ;;
   esac
+  stack_example=$(stack_compose exec -T ingress python - <"$GATEHOUSE_HOST/example.py") ||
+    fail 8 service-unreachable "the stack runs but does not show its card" "see docker compose -p $PROJECT logs front ingress"
+  stack_question=$(printf '%s\n' "$stack_example" | sed -n 1p)
+  stack_body=$(printf '%s\n' "$stack_example" | sed -n 2p)
+  stack_before=$(stack_prefix)
   cat <<WORDS
 URL:    http://127.0.0.1:$PORT/
 Agent:  $AGENT
 Model:  $stack_model
 Ask it:
 
-curl -s http://127.0.0.1:$PORT/ -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"kind":"message","messageId":"m1","role":"user","parts":[{"kind":"text","text":"When are office hours?"}]}}}'
+${stack_before}./gatehouse ask $stack_question
 
+or, without anything of ours:
+
+curl -s http://127.0.0.1:$PORT/ -H 'Content-Type: application/json' -d '$stack_body'
+
+What it is doing: ${stack_before}./gatehouse status
 WORDS
 }
 

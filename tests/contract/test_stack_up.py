@@ -22,6 +22,7 @@ import httpx2
 import pytest
 
 from runtime import layout
+from runtime.agents.instance import load_instance
 from tests.contract.stack_table import TABLE
 from tests.harness.stack import REPO, docker, free_port, message
 
@@ -203,8 +204,20 @@ def test_a_folder_outside_the_repository_is_mounted_read_only_and_answered_from(
         assert documents not in {m["Source"] for m in seen.containers[service]["Mounts"]}
 
 
-def test_the_example_that_up_prints_is_answered_from_adas_documents(course: Course) -> None:
-    assert "When are office hours?" in course.seen["ada"].out
+def test_up_prints_a_question_of_the_card_for_both_ways_to_ask_it(course: Course) -> None:
+    lines = course.seen["ada"].out.splitlines()
+    question = load_instance(REPO, "ada", {}).card.skills[0].examples[0]
+    (asked,) = [line for line in lines if "./gatehouse ask " in line]
+    (curl,) = [line for line in lines if line.startswith("curl ")]
+    before = f"COMPOSE_PROJECT_NAME={course.project} AGENT_PORT={course.port}"
+    assert asked == f'{before} ./gatehouse ask "{question}"'
+    body = json.loads(curl.split(" -d '")[1].removesuffix("'"))
+    assert body["params"]["message"]["parts"] == [{"kind": "text", "text": question}]
+    task = httpx2.post(f"http://127.0.0.1:{course.port}/", json=body, timeout=60).json()["result"]
+    assert task["status"]["state"] == "completed"
+
+
+def test_the_documents_of_another_start_are_gone(course: Course) -> None:
     assert "14:00 to 16:00" in course.seen["ada"].answer
     assert "ferry" not in course.seen["ada"].answer
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from runtime.agents.fields import MESSAGES, OVERRIDES, PROVIDER, SETTINGS, SKILL
 from runtime.agents.reference import settings_page
+from runtime.cli.main import COMMANDS
 from runtime.errors import GatehouseError
 from tests.controls import CONTROLS
 
@@ -78,6 +81,56 @@ def test_every_setting_and_every_variable_has_a_line_on_the_settings_page() -> N
     keys = [item.key for fields in (SETTINGS, PROVIDER, SKILL, MESSAGES) for item in fields]
     assert [key for key in keys if f"| `{key}` |" not in page] == []
     assert [name for name in (*OVERRIDES, "ENVIRONMENT") if f"| `{name}` |" not in page] == []
+
+
+# What the scripts and programs read from the environment and an operator does not set.
+NOT_SETTINGS = {
+    "CLAUDE_CONFIG_DIR": "the CLI's own",
+    "DOCKER_HOST": "the docker client's own",
+    "ENGINE_PID": "a variable of engine.sh",
+    "GATEHOUSE_HOST_FILES": "where a test's host has its files",
+    "GATEHOUSE_LOCKED": "tells a command that another one runs it",
+    "GATEHOUSE_ROOT": "from ./gatehouse to the program that it starts",
+    "GATEHOUSE_SOCKETS": "the same as --sockets",
+    "HOME": "every shell's",
+    "PATH": "every shell's",
+    "PIP_CERT": "pip's own",
+    "PYTHONPATH": "Python's own",
+    "STACK_STARTING": "a variable of stack.sh",
+    "TERM": "every terminal's",
+}
+READ = {
+    "compose/*.yaml": r"\$\{([A-Z][A-Z0-9_]+)",
+    "compose/host/*.sh": r"\$\{([A-Z][A-Z0-9_]+):?[-+]",
+    "runtime/**/*.py": r"environ(?:\.get\(|\[)\s*[\"']([A-Z][A-Z0-9_]+)",
+}
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    page = "\n".join(path.read_text() for path in PAGES if path.suffix == ".md")
+    read = {
+        name: named(path)
+        for pattern, variable in READ.items()
+        for path in ROOT.glob(pattern)
+        for name in re.findall(variable, path.read_text())
+    }
+    assert len(read) > 20
+    missing = [name for name in read if not re.search(rf"\b{name}\b", page)]
+    assert sorted(set(missing) - set(NOT_SETTINGS)) == [], read
+
+
+def test_the_page_of_commands_is_the_one_that_their_help_makes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runtime.cli.reference"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    page = (ROOT / "docs/reference/cli.md").read_text()
+    assert page == done.stdout, "run `just cli-reference`"
+    assert [name for name in COMMANDS if f"gatehouse {name}" not in page] == []
 
 
 def test_every_error_code_stands_beside_its_exit_code_on_the_exit_code_page() -> None:
@@ -154,7 +207,7 @@ def test_every_recipe_and_command_that_a_page_names_exists() -> None:
         re.findall(r"^([a-z][a-z0-9-]*)[^:\n]*:(?!=)", (ROOT / "Justfile").read_text(), re.MULTILINE)
     )
     commands = set(re.findall(r"^command_([a-z]+)\(\)", (ROOT / "gatehouse").read_text(), re.MULTILINE))
-    commands |= {"help"}
+    commands |= {"help", *COMMANDS}
     for path in PAGES:
         text = path.read_text()
         assert set(re.findall(r"\./gatehouse just ([a-z][a-z0-9-]*)", text)) <= recipes, named(path)
