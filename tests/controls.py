@@ -141,6 +141,12 @@ CONTROLS = (
         ("D02",),
     ),
     Control(
+        "BARE-01",
+        "No service image can run a turn without the sandbox; a front that does serves the loopback alone.",
+        "A switch or a fault serves visitors from a bare process of the host.",
+        "runtime/server.py, runtime/front/loopback.py, compose/Dockerfile",
+    ),
+    Control(
         "LIFE-01",
         "When a turn ends or is cancelled, or the front goes away, its container and door are gone.",
         "Abandoned containers gather, with visitors' text in them.",
@@ -183,6 +189,12 @@ CONTROLS = (
         "runtime/serving.py, compose/stack.yaml",
     ),
     Control(
+        "OPS-01",
+        "A reload is asked on the operator's socket alone; no visitor and no front can ask for one.",
+        "A compromised front makes the spawner read files and build packs without end.",
+        "runtime/ops.py",
+    ),
+    Control(
         "PACK-01",
         "Only regular files of the configured directories enter a pack; links and specials are refused.",
         "A link in the grounding shows a file of the host to visitors.",
@@ -190,10 +202,34 @@ CONTROLS = (
         ("F03", "F04", "F05"),
     ),
     Control(
+        "PACK-02",
+        "A turn keeps one definition and one pack to its end, and a failed reload changes nothing.",
+        "A reload mixes two definitions, or takes files from under a turn.",
+        "runtime/spawner/catalogue.py, runtime/front/current.py",
+    ),
+    Control(
         "CFG-01",
         "allowed_tools is a closed grammar; anything it does not know is a config error.",
         "A shell, a write tool or a network tool is granted by a typing mistake.",
         "runtime/agents/tool_grants.py",
+    ),
+    Control(
+        "CFG-02",
+        "A secret in what visitors can read keeps an instance from starting, and no message repeats it.",
+        "A key is published with the first question.",
+        "runtime/agents/disclosures.py, runtime/agents/quoting.py",
+    ),
+    Control(
+        "CFG-03",
+        "Any bytes in an instance's files end as an agent or as problems, in bounded time and memory.",
+        "An aliased or deeply nested file holds the start for ever.",
+        "runtime/agents/yaml_source.py, runtime/agents/regular.py",
+    ),
+    Control(
+        "CFG-04",
+        "A card claims no tool that is not granted, and what its words promise without one is pointed out.",
+        "Visitors rely on a booking that nothing makes.",
+        "runtime/agents/honesty.py",
     ),
     Control(
         "STACK-01",
@@ -314,6 +350,18 @@ CONTROLS = (
         "An error tells a stranger how the inside looks.",
         "runtime/front/wire.py, runtime/front/executor.py",
         ("A05",),
+    ),
+    Control(
+        "TERM-01",
+        "Nothing that an agent or a log says can steer the terminal that shows it.",
+        "Escape sequences in an answer rewrite the operator's screen or clipboard.",
+        "runtime/cli/output.py",
+    ),
+    Control(
+        "TERM-02",
+        "An agent's card cannot send a question to an address inside, nor out of TLS.",
+        "A stranger's card makes the author's machine ask a service inside its network.",
+        "runtime/cli/ask_http.py",
     ),
     Control(
         "WIRE-02",
