@@ -194,7 +194,8 @@ class TurnExecutor(AgentExecutor):
             raise
         if not done:
             # The visitor's answer first, where there is none yet: the work may take its time to clean up.
-            await self._fail(turn, updates, receipt, Failed(Cause.TIMEOUT, "the watchdog ended the turn"))
+            cause = Cause.CANCELLED if turn.cancelled else Cause.TIMEOUT
+            await self._fail(turn, updates, receipt, Failed(cause, "the watchdog ended the turn"))
             await _ended(work)
         elif turn.cancelled and not updates.finished:
             await self._fail(turn, updates, receipt, Failed(Cause.CANCELLED, "cancelled"))

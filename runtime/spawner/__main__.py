@@ -35,7 +35,7 @@ async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
     spawner = Spawner(settings, paths, engine, doors, lambda name: load_instance(paths.root, name, environ))
 
     async def health() -> str | None:
-        return spawner.not_ready
+        return spawner.health
 
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(engine.close)

@@ -84,6 +84,8 @@ class SpawnerRoutes:
         if ready is None:
             unknown = self._spawner.not_ready is None
             return _error(404, "unknown-agent") if unknown else _error(503, "not-ready")
+        if self._spawner.health is not None:
+            return _error(503, "not-ready")
         try:
             demo = await self._spawner.is_demo()
         except ServiceUnreachable:
@@ -92,8 +94,8 @@ class SpawnerRoutes:
         return JSONResponse({"id": ready.agent.id, **digests, "demo": demo})
 
     async def health(self, _request: Request) -> Response:
-        """Tell whether turns are taken."""
-        reason = self._spawner.not_ready
+        """Tell whether a turn would be answered."""
+        reason = self._spawner.health
         if reason is not None:
             return JSONResponse({"status": "not-ready", "reason": reason}, status_code=503)
         return JSONResponse({"status": "ok"})

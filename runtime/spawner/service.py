@@ -7,6 +7,7 @@ everything that ends turns (disconnect, shutdown, reaper) must agree on which of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import time
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from runtime.spawner.settings import Paths, Settings
     from runtime.spawner.turns import End
 
+TROUBLE_SECONDS = 2.0  # between looks at an engine that did not answer the last one
 MOUNTINFO = Path("/proc/self/mountinfo")
 
 log = structlog.get_logger()
@@ -55,6 +57,7 @@ class Spawner:
         self._detail: dict[str, Any] = {}
         self.metrics = Metrics()
         self.not_ready: str | None = "starting"
+        self._trouble: str | None = None
 
     async def prepare(self) -> None:
         """Find engine, image and volumes, remove what an earlier spawner left, build the packs.
@@ -83,6 +86,9 @@ class Spawner:
         )
         await self.reap()
         stale = await asyncio.to_thread(self._doors.remove_folders_but, ())
+        for name in stale:  # the model proxy counts a door until its deadline, folder or not
+            with contextlib.suppress(ServiceUnreachable):
+                await self._doors.shut(name)
         await self._catalogue.load()
         self._detail = {
             "engine": facts.version,
@@ -95,6 +101,14 @@ class Spawner:
         self._warn_of_ceilings()
         self.not_ready = None
         log.info("spawner-ready", **self._detail, agents=self._agents())
+
+    @property
+    def health(self) -> str | None:
+        """Why a visitor would not be answered now, or None.
+
+        An engine that does not answer shows here and refuses no turn: it may be back before the next look.
+        """
+        return self.not_ready or self._trouble
 
     def agent(self, name: str) -> Ready | None:
         """Return the agent of that id, or None. It is for this moment: a reload may replace it."""
@@ -188,12 +202,15 @@ class Spawner:
     async def keep_reaping(self) -> None:
         """Reap and sweep at intervals until cancelled; an engine that does not answer is tried again."""
         while True:
-            await asyncio.sleep(INTERVAL_SECONDS)
+            await asyncio.sleep(INTERVAL_SECONDS if self._trouble is None else TROUBLE_SECONDS)
             await self.sweep()
             try:
                 await self.reap()
             except GatehouseError as error:
+                self._trouble = str(error)
                 log.warning("reaper-skipped", reason=str(error))
+            else:
+                self._trouble = None
 
     async def sweep(self) -> None:
         """Remove the packs that a reload has replaced, once the turns that mounted them have ended."""
@@ -215,8 +232,8 @@ class Spawner:
         except ServiceUnreachable:
             demo = None
         return {
-            "ready": self.not_ready is None,
-            "reason": self.not_ready,
+            "ready": self.health is None,
+            "reason": self.health,
             "running": self._ceilings.active,
             "loaded_at": self._catalogue.loaded_at,
             "demo": demo,

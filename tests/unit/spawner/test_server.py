@@ -20,7 +20,7 @@ JSON = {"content-type": "application/json"}
 
 
 async def posted(content: Any, headers: dict[str, str]) -> httpx2.Response:
-    spawner: Any = types.SimpleNamespace(not_ready=None)  # nothing else of it may be asked
+    spawner: Any = types.SimpleNamespace(not_ready=None, health=None)  # nothing else of it may be asked
     transport = httpx2.ASGITransport(spawner_app(spawner))
     async with httpx2.AsyncClient(transport=transport, base_url="http://spawner") as client:
         with anyio.fail_after(5):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
-from runtime.errors import ConfigError, Problem, ServiceUnreachable
+from runtime.errors import ConfigError, EngineUnavailable, Problem, ServiceUnreachable
 from runtime.ops import ops_app
 from runtime.spawner.engine import Ended, Facts
 from runtime.spawner.packs import pack_digest
@@ -207,7 +207,7 @@ async def rig(agent: AgentDefinition, tmp_path: Path) -> AsyncGenerator[Rig, Non
 
 
 async def _none(spawner: Spawner) -> str | None:
-    return spawner.not_ready
+    return spawner.health
 
 
 def client(app: Any) -> httpx2.AsyncClient:
@@ -402,3 +402,44 @@ async def test_a_longer_turn_than_a_lowered_timeout_is_cut_to_it_and_a_longer_on
     body = {"agent": "tester", "context": "c", "visitor": "v", "prompt": "p", "timeout_seconds": 90.5}
     answer = await rig.front.post("/turns", json=body)
     assert (answer.status_code, answer.json()["detail"]) == (400, "timeout_seconds: more than 90.0")
+
+
+async def test_an_engine_that_is_away_shows_in_the_health_until_it_is_back_and_refuses_no_turn(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.spawner.service.INTERVAL_SECONDS", 0)
+    monkeypatch.setattr("runtime.spawner.service.TROUBLE_SECONDS", 0)
+    away = False
+
+    async def containers(_label: str) -> list[Any]:
+        if away:
+            raise EngineUnavailable("no engine answers")
+        return []
+
+    monkeypatch.setattr(rig.engine, "containers", containers)
+    await rig.spawner.prepare()
+    reaping = asyncio.create_task(rig.spawner.keep_reaping())
+    away = True
+    await until(lambda: rig.spawner.health is not None)
+    assert (await rig.front.get("/health")).status_code == 503
+    assert (await rig.front.get("/agents/tester")).status_code == 503
+    assert [event["event"] for event in await rig.turn()] == ["started", "end"]
+    away = False
+    await until(lambda: rig.spawner.health is None)
+    reaping.cancel()
+    assert (await rig.front.get("/health")).json() == {"status": "ok"}
+
+
+async def test_the_doors_that_an_earlier_spawner_left_are_shut_at_the_model_proxy(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shut: list[str] = []
+
+    async def remember(turn: str) -> Usage:
+        shut.append(turn)
+        return Usage()
+
+    monkeypatch.setattr(rig.doors, "remove_folders_but", lambda _live: ["a" * 32, "b" * 32])
+    monkeypatch.setattr(rig.doors, "shut", remember)
+    await rig.spawner.prepare()
+    assert shut == ["a" * 32, "b" * 32]
