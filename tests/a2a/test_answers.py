@@ -281,19 +281,17 @@ async def test_a_flood_of_events_stays_below_the_limit_at_which_a_reader_is_drop
 async def test_a_turn_cancelled_while_its_runner_hangs_is_told_as_cancelled(kit: Any) -> None:
     async def deaf(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
         yield Step("Read", "Reading")
+        hangs.set()
         while not may_end.is_set():
             with contextlib.suppress(asyncio.CancelledError):
                 await may_end.wait()
 
-    may_end = asyncio.Event()
+    hangs, may_end = asyncio.Event(), asyncio.Event()
     agent = kit.definition(timeout_seconds=0.2)
     async with kit.serving(kit.Runner(deaf), agent, watchdog_slack_seconds=0.05) as front:
         asking = asyncio.create_task(front.ask("hello"))
-        while not front.executor._turns:  # noqa: ASYNC110  a state of the object, not an event of ours
-            await asyncio.sleep(0)
-        turn = next(iter(front.executor._turns.values()))
-        while turn.work is None:  # noqa: ASYNC110  the same
-            await asyncio.sleep(0)
+        await hangs.wait()
+        (turn,) = front.executor._turns.values()
         turn.cancel()
         task = await asking
         may_end.set()
