@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from runtime.agents.documents import shown
+from runtime.agents.documents import from_root
+from runtime.agents.folders import NEW, folder_names
 from runtime.agents.inline import inline_files
-from runtime.agents.instance import inspect_instance, instance_names
+from runtime.agents.instance import inspect_instance
 from runtime.agents.placeholders import TEMPLATE
 from runtime.agents.tool_grants import render_grants
 from runtime.errors import ConfigError, Problem
@@ -57,13 +58,13 @@ def check_instances(root: Path, names: Sequence[str], environ: Mapping[str, str]
     """Check the named instances of the repository at `root`, or all of them, in the order given or by name.
 
     The template is checked as a template unless it is named: then it is refused, since it cannot be served.
+    A folder without an agent file is checked like the others, so that its persona is not passed over.
     Without any instance there is one `Checked` about the folder.
     """
     root = root.absolute()
-    wanted = tuple(names) or instance_names(root)
+    wanted = tuple(names) or folder_names(root)
     if not wanted:
-        mend = "copy instances/_template"
-        problem = Problem("instances", 0, 0, "", "holds no instance", mend)
+        problem = Problem("instances", 0, 0, "", "holds no instance", NEW)
         return (Checked("", ok=False, template=False, problems=(problem,), warnings=(), summary=""),)
     return tuple(_check(root, name, environ, template=not names and name == TEMPLATE) for name in wanted)
 
@@ -76,7 +77,9 @@ def as_json(checked: Sequence[Checked]) -> str:
 
 def describe(agent: AgentDefinition, root: Path) -> str:
     """Return an `ok` line with what visitors can reach."""
-    directories = ", ".join(shown(path, root) for path in (agent.grounding.directory, *agent.grounding.extra))
+    directories = ", ".join(
+        from_root(path, root) for path in (agent.grounding.directory, *agent.grounding.extra)
+    )
     told = len(inline_files(agent.grounding).files)
     tools = render_grants(agent.tools)
     return (

@@ -8,15 +8,17 @@ repository, a home or the system is refused whatever the file says.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runtime.agents.documents import shown
+from runtime.agents.documents import from_root
+from runtime.agents.findings import AtSetting
 from runtime.agents.placeholders import variables
-from runtime.agents.quoting import shown as quoted
+from runtime.agents.quoting import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from runtime.agents.values import Values
 
@@ -35,18 +37,52 @@ def named_directories(
     for setting, text in named:
         path = resolve_directory(text, root, instance, environ)
         if isinstance(path, str):
-            mend = "write an absolute path, or one below the repository's root"
-            values.places[setting].add(f"{quoted(text)!r} {path}", mend)
+            mend = _likely(text, instance) or "write an absolute path, or one below the repository's root"
+            values.places[setting].add(f"{shown(text)!r} {path}", mend)
             continue
         message = refuse_directory(path, root, instance, environ)
         if not message and check_sources:
             message = check_directory(path, root, instance, environ)
         if message:
-            mend = f"create it, or {MEND}" if message == "does not exist" else MEND
-            values.places[setting].add(f"{quoted(shown(path, root))!r} {message}", mend)
+            mend = MEND
+            if message == "does not exist":
+                mend = _likely(text, instance) or f"create it, or {MEND}"
+            values.places[setting].add(f"{shown(from_root(path, root))!r} {message}", mend)
             continue
         directories.append((setting, path))
     return directories
+
+
+def given_twice(directories: list[tuple[str, Path]], root: Path) -> Iterator[AtSetting]:
+    """Yield each directory that an earlier setting gives as well: itself, in another, or with it inside."""
+    earlier: list[tuple[str, Path, Path]] = []
+    for setting, path in directories:
+        real = path.resolve()
+        for other_setting, other, other_real in earlier:
+            name = f"{shown(from_root(other, root))!r}"
+            if real == other_real:
+                message = f"is the directory that {other_setting} names"
+            elif other_real in real.parents:
+                message = f"lies within {name}, which {other_setting} names"
+            elif real in other_real.parents:
+                message = f"holds {name}, which {other_setting} names"
+            else:
+                continue
+            mend = "name each document once: every file in both is searched and listed twice"
+            yield AtSetting(setting, f"{shown(from_root(path, root))!r} {message}", mend, certain=False)
+            break
+        earlier.append((setting, path, real))
+
+
+def _likely(text: str, instance: Path) -> str:
+    """Say what a directory that is not there was most likely meant to be, or return ""."""
+    for home in ("$HOME/", "${HOME}/"):
+        if text.startswith(home):
+            return f"write `~/{shown(text.removeprefix(home))}`"
+    inside = re.sub(r"^(?:\$instance_dir/|\./)", "", text)
+    if not inside.startswith(("/", "~", "$")) and ".." not in inside and (instance / inside).is_dir():
+        return f"write `${{instance_dir}}/{shown(inside)}`"
+    return ""
 
 
 def resolve_directory(text: str, root: Path, instance: Path, environ: Mapping[str, str]) -> Path | str:
@@ -61,7 +97,7 @@ def resolve_directory(text: str, root: Path, instance: Path, environ: Mapping[st
     if text.startswith("${instance_dir}/"):
         text = os.fspath(instance) + text.removeprefix("${instance_dir}")
     for found in variables(text):
-        name = quoted(found.text)
+        name = shown(found.text)
         return f"holds {name}, which nothing fills in here; a path may begin with ${{instance_dir}}/"
     if text == "~" or text.startswith("~/"):
         home = environ.get("HOME", "")

@@ -26,7 +26,14 @@ NAME_MEND = "take the file out of what visitors can read"
 # Every repeat that something has to follow is bounded, so that hostile text costs linear time.
 # What it is, a piece of text without which it cannot be there (so that most texts are read once), its form.
 _FORMS: tuple[tuple[str, str, str], ...] = (
-    ("a private key", "PRIVATE KEY", r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
+    (
+        "a private key",
+        "PRIVATE KEY",
+        (
+            r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+            r"(?:[\s\S]*?-----END [A-Z0-9 ]{0,60}-----|[\s\S]*)"
+        ),  # its body is masked too
+    ),
     ("a PuTTY private key", "PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[0-9]"),
     ("an age private key", "AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,}"),
     ("a model API key", "sk-", r"\bsk-(?=[A-Za-z_-]{0,80}[0-9])[A-Za-z0-9_-]{20,}"),
@@ -54,12 +61,21 @@ _FORMS: tuple[tuple[str, str, str], ...] = (
 )
 _STRONG = tuple((kind, hint, re.compile(form)) for kind, hint, form in _FORMS)
 _ADDRESS = re.compile(r"://[^\s/:@'\"<>`]{0,100}:([^\s/@'\"<>`]{1,200})@[A-Za-z0-9\[]")
+_BLANK = r"[ \t\u00a0\u202f]{0,4}"  # French writes a no-break one before a colon
+_WEAK_WORDS = (
+    "password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[ _-]?key|passwort|kennwort|contrase[nñ]a"
+    "|senha|mot de passe|wachtwoord|has[lł]o|пароль|密码|パスワード|(?<!palabra )(?<!palabras )clave"
+)
 _WEAK = re.compile(
-    r"(?i)(?<![a-z])(?:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[ _-]?key)[\"'`*]{0,3}"
-    r"[ \t]{0,4}[:=][ \t]{0,4}[\"'`*]{0,3}([^\s\"'`*,;]{4,200})([\"'`*.,;]{0,3}[ \t]{0,4}$)?",
+    rf"(?i)(?<![^\W\d_])({_WEAK_WORDS})[\"'`*]{{0,3}}{_BLANK}[:=\uff1a]{_BLANK}[\"'`*«]{{0,3}}{_BLANK}"
+    rf"([^\s\"'`*,;]{{4,200}})({_BLANK}[\"'`*.,;»]{{0,3}}{_BLANK}$)?",
     re.MULTILINE,
 )
-_WEAK_HINTS = ("pass", "pwd", "secret", "token", "key")
+_WEAK_HINTS = (
+    *("pass", "pwd", "secret", "token", "key", "kennwort", "contrase", "senha", "clave", "wachtwoord"),
+    *("haslo", "hasło", "пароль", "密码", "パスワード"),
+)
+_WORD_OF_PROSE = "clave"  # and "key", "clef": a password only with a digit
 _EXAMPLE = re.compile(
     r"(?i)^(?:pass(?:word|wd)?|pwd|secret|token|key|changeme|example|redacted|x+|\*+|\.+|…|\$.*|<.*|\{.*|%.*"
     r"|your[_-].*|\[.*|none|null|true|false)$"
@@ -127,6 +143,6 @@ def _matches(text: str) -> Iterator[tuple[re.Match[str], str, bool]]:
     lowered = text.lower()
     if any(hint in lowered for hint in _WEAK_HINTS):
         for match in _WEAK.finditer(text):
-            alone = match[2] is not None or re.search(r"[0-9]", match[1]) is not None
-            if alone and not _EXAMPLE.match(match[1]):
+            alone = match[3] is not None and match[1].lower() != _WORD_OF_PROSE
+            if (alone or re.search(r"[0-9]", match[2])) and not _EXAMPLE.match(match[2]):
                 yield match, "a password or key", False

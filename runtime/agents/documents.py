@@ -26,6 +26,7 @@ MAX_ENTRIES = 20_000
 MAX_BYTES = 512 * 1024 * 1024
 MAX_DEPTH = 32
 MAX_PROBLEMS = 50
+STILL = "keep the folder still and start again"
 
 _KINDS = (
     (stat.S_ISLNK, "a symbolic link", "replace it with a copy of the file that it means"),
@@ -93,7 +94,7 @@ class Walk:
     def refuse(self, path: Path, message: str, mend: str, name: str = "") -> None:
         """Note that `path`, or the entry `name` in it, cannot enter a pack."""
         if len(self.problems) < MAX_PROBLEMS:
-            where = shown(path, self.root)
+            where = from_root(path, self.root)
             self.problems.append(Problem(f"{where}/{name}" if name else where, 0, 0, "", message, mend))
 
     def _directory(
@@ -102,7 +103,7 @@ class Walk:
         for name in self._names(descriptor, source):
             path = f"{inside}/{name}" if inside else name
             if name.startswith("."):
-                self.hidden.append(f"{label}/{path}")
+                self.hidden.append(_printable(f"{label}/{path}"))
                 continue
             try:
                 name.encode()
@@ -118,10 +119,11 @@ class Walk:
         self, parent: int, path: Path, inside: str, label: str, suffix: str, depth: int
     ) -> Generator[Entry, None, None]:
         try:
-            mode = os.lstat(path.name, dir_fd=parent).st_mode
+            named = os.lstat(path.name, dir_fd=parent)
         except OSError as error:
-            self.refuse(path, f"cannot be read: {error.strerror}", "keep the folder still and start again")
+            self.refuse(path, f"cannot be read: {error.strerror}", STILL)
             return
+        mode = named.st_mode
         for is_kind, kind, mend in _KINDS:
             if is_kind(mode):
                 self.refuse(path, f"is {kind}", mend)
@@ -131,7 +133,7 @@ class Walk:
                 yield from self._folder(parent, mode, path, inside, label, depth)
         elif path.name.endswith(suffix):
             with self._opened(parent, path, os.O_NONBLOCK) as descriptor:
-                if descriptor is not None and self._is_plain(descriptor, path):
+                if descriptor is not None and self._is_plain(descriptor, named, path):
                     yield Entry(path, inside, descriptor)
 
     def _folder(
@@ -148,15 +150,23 @@ class Walk:
                 yield Entry(path, inside)
                 yield from self._directory(descriptor, path, inside, label, "", depth + 1)
 
-    def _is_plain(self, descriptor: int, path: Path) -> bool:
-        """Ask the open file itself what it is: the name may have changed since."""
+    def _is_plain(self, descriptor: int, named: os.stat_result, path: Path) -> bool:
+        """Ask the open file itself what it is: the name may have changed since.
+
+        It must be the file that had the name before it was opened, too: a name that is swapped for a hard
+        link and back leaves an open file of one name again.
+        """
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
             self.refuse(path, "is not a regular file", "remove it; a pack takes regular files")
             return False
-        if facts.st_nlink != 1:
+        names = max(facts.st_nlink, named.st_nlink)
+        if names != 1:
             mend = "replace it with a copy (cp --no-preserve=links)"
-            self.refuse(path, f"is a hard link, one of {facts.st_nlink} names of its file", mend)
+            self.refuse(path, f"is a hard link, one of {names} names of its file", mend)
+            return False
+        if (facts.st_dev, facts.st_ino) != (named.st_dev, named.st_ino):
+            self.refuse(path, "became another file while it was read", STILL)
             return False
         return True
 
@@ -188,9 +198,18 @@ class Walk:
         return sorted(names)
 
 
-def shown(path: Path, root: Path | None) -> str:
+def from_root(path: Path, root: Path | None) -> str:
     """Return a path for a message: relative to `root` where it lies below, so not as a container sees it."""
     return os.fspath(path.relative_to(root)) if root is not None and root in path.parents else os.fspath(path)
+
+
+def _printable(name: str) -> str:
+    """Return a file's name as it can be shown and written as JSON."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ascii(name)
+    return name if name.isprintable() else ascii(name)
 
 
 @contextlib.contextmanager

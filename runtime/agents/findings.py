@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from runtime.agents.definition import Grounding
-from runtime.agents.documents import MAX_PROBLEMS, Full, Walk, shown
+from runtime.agents.documents import MAX_PROBLEMS, Full, Walk, from_root
 from runtime.agents.inline import inline_files, matches
-from runtime.agents.quoting import shown as quoted
+from runtime.agents.quoting import shown
 from runtime.agents.sizes import slow_documents, slow_folder
 from runtime.agents.texts import Look
 from runtime.errors import Problem
@@ -43,7 +43,8 @@ class AtSetting:
 class Findings:
     """What a look at the files found: `problems` keep an instance from starting, `warnings` do not.
 
-    `inlined_bytes` are told up front; `words` are those of the asked ones that some document has.
+    `inlined_bytes` are told up front; `words` are those of the asked ones that some document has. `whole`
+    says that every document was looked at to its end, so that a word that is not in `words` is in none.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -51,6 +52,7 @@ class Findings:
     settings: list[AtSetting] = field(default_factory=list)
     inlined_bytes: int = 0
     words: set[str] = field(default_factory=set)
+    whole: bool = False
 
 
 def examine(
@@ -70,7 +72,6 @@ def examine(
     findings = Findings()
     walk = Walk(root=root)
     look = Look(template=template)
-    whole = False
     names: dict[str, list[str]] = {}
     with contextlib.suppress(Full):
         for setting, folder in folders:
@@ -80,12 +81,13 @@ def examine(
             for entry in walk.below(tools_dir, "tools", ".py"):
                 walk.take(entry.path, _size(entry))
                 _look(look, entry, walk)
-        whole = True
+        findings.whole = True
     findings.problems += walk.problems + look.problems
     findings.warnings += look.warnings
     _odd(folders, walk, look, names, findings)
-    if whole and GROUNDING in names:
+    if findings.whole and GROUNDING in names:
         _inline(dict(folders)[GROUNDING], inline, root, names[GROUNDING], walk, findings)
+    findings.whole = findings.whole and not look.unseen
     _cut(findings.problems)
     _cut(findings.warnings)
     return findings
@@ -112,7 +114,7 @@ def _documents(
 ) -> None:
     """Look at the files below one directory, and add their paths below it to `names`."""
     refused = len(walk.problems)
-    for entry in walk.below(folder, shown(folder, walk.root)):
+    for entry in walk.below(folder, from_root(folder, walk.root)):
         if entry.descriptor is None:
             continue
         names.append(entry.inside)
@@ -123,7 +125,7 @@ def _documents(
             lowered = f"{entry.inside}\n{text}".lower()
             findings.words |= {word for word in missing if word in lowered}
     if not names and len(walk.problems) == refused:
-        message = f"{shown(folder, walk.root)!r} holds no document"
+        message = f"{from_root(folder, walk.root)!r} holds no document"
         needed = setting == GROUNDING
         mend = "put the public documents there" if needed else "put documents there, or take it out"
         findings.settings.append(AtSetting(setting, message, mend, certain=needed))
@@ -132,7 +134,7 @@ def _documents(
 def _look(look: Look, entry: Entry, walk: Walk) -> str:
     if entry.descriptor is None:
         return ""
-    return look.file(entry.descriptor, _size(entry), entry.path.name, shown(entry.path, walk.root))
+    return look.file(entry.descriptor, _size(entry), entry.path.name, from_root(entry.path, walk.root))
 
 
 def _odd(
@@ -140,7 +142,7 @@ def _odd(
 ) -> None:
     """Add the warnings that are about many files together."""
     for setting, folder in folders[:1]:
-        where = shown(folder, walk.root)
+        where = from_root(folder, walk.root)
         if walk.hidden:
             count = len(walk.hidden)
             some = ", ".join(walk.hidden[:5]) + (", …" if count > 5 else "")
@@ -154,7 +156,7 @@ def _odd(
             findings.warnings.append(Problem(where, 0, 0, setting, message, mend))
     slow = list(slow_documents(look.documents))
     for setting, folder in folders:
-        slow += slow_folder(shown(folder, walk.root), len(names.get(setting, ())))
+        slow += slow_folder(from_root(folder, walk.root), len(names.get(setting, ())))
     findings.warnings += (
         Problem(one.where, one.line, 1 if one.line else 0, "", f"answers slowly: {one.message}", one.mend)
         for one in slow
@@ -164,14 +166,14 @@ def _odd(
 def _inline(
     directory: Path, patterns: tuple[str, ...], root: Path, names: list[str], walk: Walk, findings: Findings
 ) -> None:
-    folder = shown(directory, root)
+    folder = from_root(directory, root)
     refused = {problem.file for problem in walk.problems}
     for number, pattern in enumerate(patterns):
         if any(matches(name, pattern) for name in names) or f"{folder}/{pattern}" in refused:
             continue
-        setting, message = f"inline_grounding[{number}]", f"{quoted(pattern)!r} is no file in {folder}"
+        setting, message = f"inline_grounding[{number}]", f"{shown(pattern)!r} is no file in {folder}"
         if _GLOB & set(pattern):
-            message = f"no file in {folder} matches {quoted(pattern)!r}"
+            message = f"no file in {folder} matches {shown(pattern)!r}"
             mend = "mend the pattern, or take it out"
             findings.settings.append(AtSetting(setting, message, mend, certain=False))
         else:

@@ -17,15 +17,14 @@ URL = ORIGIN + r'(?:[/?#][^\s\\<>"]*)?'
 
 INNER_PATTERN = r"(?!(?:[\s\S]*/)?\.{0,2}(?:/|$))[^\\\u0000]+"
 
-_SCRIPT = r"Bash\(python3 \$\{tools_dir\}/[a-z][a-z0-9_]{0,40}\.py:\*\)"
+SCRIPT_NAME = r"[a-z][a-z0-9_]{0,40}"
+_SCRIPT = rf"Bash\(python3 \$\{{tools_dir\}}/{SCRIPT_NAME}\.py:\*\)"
 _GRANT = rf"[ \t\r\n]*(?:Read|Glob|Grep|{_SCRIPT})[ \t\r\n]*"
 _ONCE = "".join(rf"(?![\s\S]*{name}[\s\S]*{name})" for name in ("Read", "Glob", "Grep"))
 _SCRIPTS_ONCE = r"(?![\s\S]*/([a-z][a-z0-9_]*)\.py[\s\S]*/\1\.py)"
 _AT_MOST_32 = r"(?!(?:(?:[^B]|B(?!ash\())*Bash\(){33})"
 GRANTS = rf"{_ONCE}{_SCRIPTS_ONCE}{_AT_MOST_32}{_GRANT}(?:,{_GRANT})*"
 """The grammar of `tool_grants.py` as one pattern: no grant twice, at most 32 scripts."""
-
-SCRIPT_NAME = r"[a-z][a-z0-9_]{0,40}"
 
 
 def message(placeholders: tuple[str, ...]) -> str:

@@ -12,57 +12,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from runtime.agents.clauses import claims
 from runtime.agents.findings import AtSetting
-from runtime.agents.prompt_tools import is_named
+from runtime.agents.promises import is_kept, promises
+from runtime.agents.prompt_tools import is_mentioned, is_named
 from runtime.agents.quoting import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from runtime.agents.definition import Tools
-
-_THING = r"(?:\w+ ){0,2}"
-_OBJECT = (
-    r"(?:tables?|times?|slots?|meetings?|appointments?|calls?|talks?|rooms?|seats?|sessions?|tickets?|flights?"
-    r"|visits?|hours?|demos?|stays?|places?|lessons?|treatments?)"
-)
-_MESSAGE = r"(?:messages?|e-?mails?|requests?|enquir\w+|inquir\w+|invitations?|feedback|complaints?)"
-_FORMS = {
-    "booking": (
-        rf"(?:book|reserve|schedule|arrange)(?:s|d|ing)? {_THING}{_OBJECT}",
-        r"(?:booking|reservation)s?",
-    ),
-    "ordering": (
-        r"(?:place|take)s? (?:an? |your |my )?orders?",
-        r"(?:order|buy|purchase)(?:s|ing)? (?:an?|your|my|some|tickets|books|food)",
-        r"(?:checkout|payments?)",
-    ),
-    "sending or forwarding": (
-        rf"(?:send|forward|relay|deliver)(?:s|ing)? {_THING}{_MESSAGE}",
-        rf"pass(?:es|ing)? {_THING}on",
-    ),
-    "taking requests": (
-        rf"(?:take|taking|accept|record|recording|leave|leaving)s?(?:ing)? (?:down )?{_THING}{_MESSAGE}",
-    ),
-    "browsing the web": (
-        r"(?:browse|browsing|search|surf)(?:es|s|ing)? (?:\w+ ){0,2}(?:web|internet|online)",
-        r"web (?:search|browsing)",
-        r"(?:live|latest|real-time) (?:news|weather|prices)",
-    ),
-    "remembering visitors": (
-        r"remembers? (?:you|who you|your name|your preferences?|your visits?)",
-        r"long-term memory",
-    ),
-}
-ACTIONS = tuple(
-    (action, re.compile(rf"\b(?:{'|'.join(forms)})\b", re.IGNORECASE)) for action, forms in _FORMS.items()
-)
-"""What an agent does not do by itself, as English words promise it."""
+    from runtime.agents.tool_grants import Granted
 
 
 def dishonest(
-    found: Mapping[str, Any], tools: Tools, scripts: Mapping[str, str], prompt: str | None
+    found: Mapping[str, Any], granted: Granted, scripts: Mapping[str, str], prompt: str | None
 ) -> Iterator[AtSetting]:
     """Yield what the card claims and nothing serves, each with the setting that claims it.
 
@@ -71,17 +33,18 @@ def dishonest(
     """
     skills = found.get("skills", ())
     for number, skill in enumerate(skills):
-        yield from _needs(f"skills[{number}]", skill, tools, prompt)
-        yield from _poses_as_tool(f"skills[{number}]", skill, tools, scripts)
-    for name in tools.granted if prompt is not None else ():
+        yield from _needs(f"skills[{number}]", skill, granted, prompt)
+        yield from _poses_as_tool(f"skills[{number}]", skill, granted, scripts)
+    for name in granted.tools.granted if prompt is not None else ():
         if not is_named(name, prompt or ""):
             message = f"grants {name}, which the prompt never names"
-            mend = "say in the prompt what it is for, or take the grant out"
+            mend = f"say in the prompt what `{name}` is for, or take the grant out"
             yield AtSetting("allowed_tools", message, mend, certain=False)
-    served = " ".join(f"{name.replace('_', ' ')} {scripts.get(name, '')}" for name in tools.granted)
+    serving = [name for name in (*scripts, *granted.tools.granted) if not granted.lacks(name)]
+    served = "\n\n".join(f"{name.replace('_', ' ')}.\n\n{scripts.get(name, '')}" for name in serving)
     for setting, text in _card_texts(found):
-        for action, pattern in ACTIONS:
-            if any(claims(pattern, text)) and not any(claims(pattern, served)):
+        for action in promises(text):
+            if not is_kept(action, served):
                 message = f"seems to promise {action}, which nothing granted does"
                 mend = "say what the agent does, or grant a script that does it"
                 yield AtSetting(setting, message, mend, certain=False)
@@ -105,34 +68,34 @@ def unserved(found: Mapping[str, Any], known: set[str], prompt: str) -> Iterator
             yield AtSetting(f"skills[{number}].id", message, mend, certain=False)
 
 
-def _needs(at: str, skill: Mapping[str, Any], tools: Tools, prompt: str | None) -> Iterator[AtSetting]:
+def _needs(at: str, skill: Mapping[str, Any], granted: Granted, prompt: str | None) -> Iterator[AtSetting]:
     for number, name in enumerate(skill.get("tools", ())):
-        if name not in tools.granted:
+        if granted.lacks(name):
             mend = f"add Bash(python3 ${{tools_dir}}/{name}.py:*) to allowed_tools, or take the skill out"
             yield AtSetting(f"{at}.tools[{number}]", f"needs {name}, which is not granted", mend)
         elif prompt is not None and not is_named(name, prompt):
             message = f"needs {name}, which the prompt never names"
-            yield AtSetting(f"{at}.tools[{number}]", message, "say in the prompt when to use it")
+            mend = f"say in the prompt when to use it, as `{name}`"
+            yield AtSetting(f"{at}.tools[{number}]", message, mend, certain=not is_mentioned(name, prompt))
 
 
 def _poses_as_tool(
-    at: str, skill: Mapping[str, Any], tools: Tools, scripts: Mapping[str, str]
+    at: str, skill: Mapping[str, Any], granted: Granted, scripts: Mapping[str, str]
 ) -> Iterator[AtSetting]:
     named = [(f"{at}.id", skill.get("id", "")), (f"{at}.name", skill.get("name", ""))]
     named += [(f"{at}.tags[{number}]", tag) for number, tag in enumerate(skill.get("tags", ()))]
     for setting, text in named:
         name = re.sub(r"[ -]+", "_", text.lower())
-        if name in scripts and name not in tools.granted:
+        if name in scripts and granted.lacks(name):
             message = f"{shown(text)!r} is the script tools/{name}.py, which is not granted"
             mend = f"add Bash(python3 ${{tools_dir}}/{name}.py:*) to allowed_tools, or take the skill out"
             yield AtSetting(setting, message, mend)
 
 
 def _card_texts(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the texts in which a card promises something; examples are what visitors say."""
     yield "name", found.get("name", "")
     yield "description", found.get("description", "")
     for number, skill in enumerate(found.get("skills", ())):
         yield f"skills[{number}].name", skill.get("name", "")
         yield f"skills[{number}].description", skill.get("description", "")
-        for index, example in enumerate(skill.get("examples", ())):
-            yield f"skills[{number}].examples[{index}]", example

@@ -106,23 +106,33 @@ def join_inline(persona: str, result: InlineResult) -> str:
 
 def matches(name: str, pattern: str) -> bool:
     """Say whether a path below the directory fits a pattern; `**` stands for any number of folders."""
-    return _match(name.split("/"), pattern.split("/"))
+    return _match(tuple(name.split("/")), tuple(pattern.split("/")), {})
 
 
-def _match(names: list[str], patterns: list[str]) -> bool:
+def _match(names: tuple[str, ...], patterns: tuple[str, ...], known: dict[tuple[int, int], bool]) -> bool:
+    """Match two tails; `known` holds what earlier calls found, so that many `**` cost no more than few."""
+    at = len(names), len(patterns)
+    if at not in known:
+        known[at] = _compare(names, patterns, known)
+    return known[at]
+
+
+def _compare(names: tuple[str, ...], patterns: tuple[str, ...], known: dict[tuple[int, int], bool]) -> bool:
     if not patterns:
         return not names
     if patterns[0] == "**":
         rest = patterns[1:]
-        while rest[:1] == ["**"]:
+        while rest[:1] == ("**",):
             rest = rest[1:]
         for start in range(len(names) + 1):
-            if _match(names[start:], rest) and not any(name.startswith(".") for name in names[:start]):
-                return bool(names[start:]) or not rest
+            if _match(names[start:], rest, known):
+                return not any(name.startswith(".") for name in names[:start]) and (
+                    bool(names[start:]) or not rest
+                )
         return False
     if not names or (names[0].startswith(".") and not patterns[0].startswith(".")):
         return False
-    return fnmatchcase(names[0], patterns[0]) and _match(names[1:], patterns[1:])
+    return fnmatchcase(names[0], patterns[0]) and _match(names[1:], patterns[1:], known)
 
 
 def _walk(directory: Path) -> tuple[list[str], bool]:

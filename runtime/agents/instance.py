@@ -8,6 +8,7 @@ with the prompt. The same call serves the spawner, the front (which has no groun
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,10 +16,11 @@ from urllib.parse import urlsplit
 
 from runtime.agents.assembly import assemble
 from runtime.agents.definition import AgentDefinition, Grounding, Tools
-from runtime.agents.directories import named_directories
-from runtime.agents.documents import shown
+from runtime.agents.directories import check_directory, given_twice, named_directories
+from runtime.agents.documents import from_root
 from runtime.agents.fields import OVERRIDES, SETTINGS, Kind
 from runtime.agents.findings import GROUNDING, AtSetting, Findings, examine
+from runtime.agents.folders import AGENT_FILE, missing_file, refused_name, refused_template
 from runtime.agents.honesty import dishonest, unserved, words_of
 from runtime.agents.placeholders import MEND as FILL_IN
 from runtime.agents.placeholders import TEMPLATE, unfilled_settings
@@ -28,7 +30,7 @@ from runtime.agents.scripts import scripts_in
 from runtime.agents.sizes import slow_persona
 from runtime.agents.texts import secret_findings
 from runtime.agents.tool_grants import MEND as GRANT_MEND
-from runtime.agents.tool_grants import missing_scripts, parse_grants
+from runtime.agents.tool_grants import Granted, missing_scripts, parse_grants
 from runtime.agents.values import Place, Values, read_fields, read_text
 from runtime.agents.yaml_source import MAX_BYTES, Report, read_mapping
 from runtime.errors import ConfigError, Problem
@@ -37,12 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from runtime.agents.yaml_source import Mapping as YamlMapping
+    from runtime.agents.tree import Mapping as YamlMapping
 
-AGENT_FILE = "agent.yaml"
 TOOLS_FOLDER = "tools"
 PROMPT_FILE = "system-prompt.md"
-_NAME = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
 _NOBODYS = re.compile(r"(?i)(?:.*\.)?(?:example(?:\.(?:org|com|net))?|invalid|test)")
 
 
@@ -94,34 +94,41 @@ def inspect_instance(
     root: Path, name: str, environ: Mapping[str, str], *, check_sources: bool = True, template: bool = False
 ) -> Inspection:
     """Return the agent, or its problems, and in both cases the warnings; parameters as in `load_instance`."""
-    if not _NAME.fullmatch(name):
-        mend = "use lower-case letters, digits, - and _, at most 63 characters"
-        return Inspection(
-            None, (Problem("instances", 0, 0, "", f"has no instance named {name[:80]!r}", mend),)
-        )
+    refused = refused_name(root, name)
+    if refused is not None:
+        return Inspection(None, (refused,))
     template = template and name == TEMPLATE
     if name == TEMPLATE and not template:
-        message = "is what a persona is copied from, and is none itself"
-        mend = f"cp -r instances/{TEMPLATE} instances/NAME, fill it in, and set GATEHOUSE_AGENT=NAME"
-        return Inspection(None, (Problem(f"instances/{TEMPLATE}", 0, 0, "", message, mend),))
+        return Inspection(None, (refused_template(),))
     report = Report(f"instances/{name}/{AGENT_FILE}")
     look = _Look(root.absolute(), name, environ, check_sources, template, report)
     raw = read_regular(look.folder / AGENT_FILE, MAX_BYTES)
     if isinstance(raw, str):
-        known = ", ".join(instance_names(look.root)) or "none yet"
-        report.add(0, 0, "", raw, f"copy instances/_template to instances/{name}; there are: {known}")
-        return Inspection(None, report.all())
+        return Inspection(None, (missing_file(look.root, name, raw),))
     _secrets(raw, look)
     source = read_mapping(raw, report)
-    if source is None:
-        prompt = _prompt(look, PROMPT_FILE)
-        return Inspection(None, _together(look, prompt, []), _sorted(look.warnings))
-    return _inspect(source, look)
+    return _inspect_without_settings(look) if source is None else _inspect(source, look)
 
 
-def instance_names(root: Path) -> tuple[str, ...]:
-    """Return the names of the folders under `root/instances` that hold an agent file, sorted."""
-    return tuple(sorted(path.parent.name for path in (root / "instances").glob(f"*/{AGENT_FILE}")))
+def _inspect_without_settings(look: _Look) -> Inspection:
+    """Look at what can be looked at while the settings cannot be read: the prompt, and documents in place.
+
+    The folder of documents is the template's, when it is there; what is granted is not known.
+    """
+    more = "; more may be found once the file can be read"
+    if look.report.problems:
+        last = look.report.problems[-1]
+        look.report.problems[-1] = dataclasses.replace(last, mend=last.mend + more)
+    prompt = _prompt(look, PROMPT_FILE)
+    check_tools(prompt, Granted(Tools((), ()), None), scripts_in(look.folder / TOOLS_FOLDER))
+    look.warnings += prompt.warnings
+    problems: list[Problem] = []
+    documents = look.folder / "grounding"
+    if look.check_sources and not check_directory(documents, look.root, look.folder, look.environ):
+        findings = examine([(GROUNDING, documents)], (), look.root, None, template=look.template)
+        problems = findings.problems
+        look.warnings += findings.warnings
+    return Inspection(None, _together(look, prompt, problems), _sorted(look.warnings))
 
 
 def _inspect(source: YamlMapping, look: _Look) -> Inspection:
@@ -132,13 +139,16 @@ def _inspect(source: YamlMapping, look: _Look) -> Inspection:
     directories = named_directories(
         values, look.root, look.folder, look.environ, check_sources=look.check_sources
     )
-    tools = _tools(values, look.folder / TOOLS_FOLDER)
+    if look.check_sources:
+        _report(given_twice(directories, look.root), values, look)
+    granted = _granted(source, values, look.folder / TOOLS_FOLDER)
+    tools = granted.tools
     _check_skills(values)
     prompt = _prompt(look, values.found.get("system_prompt_file"))
     scripts = scripts_in(look.folder / TOOLS_FOLDER)
-    if "allowed_tools" in values.found:
-        check_tools(prompt, tools, scripts)
-        _report(dishonest(values.found, tools, scripts, prompt.text), values, look)
+    check_tools(prompt, granted, scripts)
+    look.warnings += prompt.warnings
+    _report(dishonest(values.found, granted, scripts, prompt.text), values, look)
     for found in () if look.template else unfilled_settings(source):
         look.report.add(
             found.line, found.col, found.path, f"still holds the placeholder {found.text}", FILL_IN
@@ -171,17 +181,18 @@ def _apply_overrides(values: Values, given: Mapping[str, str], outside: Report) 
                 values.found["cors_dev_origins"] = ()
 
 
-def _tools(values: Values, tools_dir: Path) -> Tools:
+def _granted(source: YamlMapping, values: Values, tools_dir: Path) -> Granted:
     if "allowed_tools" not in values.found:
-        return Tools()
-    tools, wrong = parse_grants(values.found["allowed_tools"])
+        return Granted(Tools((), ()), source.words_of("allowed_tools") or None)
+    text = values.found["allowed_tools"]
+    tools, wrong = parse_grants(text)
     place = values.places.get("allowed_tools")
     if place is not None:
         for message in wrong:
             place.add(message, GRANT_MEND)
         for message in missing_scripts(tools, tools_dir):
             place.add(f"grants a script, but {message}", "put the script there, or take the grant out")
-    return tools
+    return Granted(tools, text if wrong else "")
 
 
 def _check_skills(values: Values) -> None:
@@ -200,9 +211,7 @@ def _prompt(look: _Look, name: str | None) -> Prompt:
     if name is None:
         return Prompt(None, Report(look.report.file))
     where = f"instances/{look.name}/{name}"
-    prompt = read_prompt(look.folder / name, where, template=look.template)
-    look.warnings += prompt.warnings
-    return prompt
+    return read_prompt(look.folder / name, where, template=look.template)
 
 
 def _secrets(raw: bytes, look: _Look) -> None:
@@ -252,12 +261,13 @@ def _examine(
     look.warnings += findings.warnings
     _report(findings.settings, values, look)
     if prompt.text is not None and not look.template:
-        _report(unserved(values.found, findings.words, prompt.text), values, look)
+        if findings.whole and len(directories) == 1 + len(values.found.get("extra_read_dirs", [None])):
+            _report(unserved(values.found, findings.words, prompt.text), values, look)
         slow = slow_persona(len(prompt.text.encode()), findings.inlined_bytes)
         if slow is not None:
             _report([AtSetting("inline_grounding", *slow, certain=False)], values, look)
     missing = {
-        f"{shown(look.folder, look.root)}/{text.partition(' ')[0]}"
+        f"{from_root(look.folder, look.root)}/{text.partition(' ')[0]}"
         for text in missing_scripts(tools, tools_dir)
     }
     return [problem for problem in findings.problems if problem.file not in missing]

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from runtime.agents.places import Lines
 from runtime.agents.quoting import shown
-from runtime.agents.yaml_source import Mapping as YamlMapping
-from runtime.agents.yaml_source import Scalar, Sequence
+from runtime.agents.tree import Mapping as YamlMapping
+from runtime.agents.tree import Scalar, Sequence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from runtime.agents.yaml_source import Node
+    from runtime.agents.tree import Node
 
 TEMPLATE = "_template"
 

@@ -12,14 +12,14 @@ from runtime.agents.prompt_tools import misnamed_tools
 from runtime.agents.quoting import shown
 from runtime.agents.regular import read_regular
 from runtime.agents.texts import secret_findings
-from runtime.agents.yaml_source import Report
+from runtime.agents.yaml_source import MAX_PROBLEMS, Report
+from runtime.errors import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from runtime.agents.definition import Tools
-    from runtime.errors import Problem
+    from runtime.agents.tool_grants import Granted
 
 MAX_PROMPT_BYTES = 256 * 1024
 
@@ -38,7 +38,7 @@ def read_prompt(path: Path, where: str, *, template: bool) -> Prompt:
     own = Report(where)
     raw = read_regular(path, MAX_PROMPT_BYTES)
     if isinstance(raw, str):
-        own.add(0, 0, "", raw, "write the persona there; instances/_template/system-prompt.md is a start")
+        own.add(0, 0, "", raw, "write the persona there; `./gatehouse new NAME` makes one to start from")
         return Prompt(None, own)
     if len(raw) > MAX_PROMPT_BYTES:
         own.add(
@@ -65,9 +65,13 @@ def read_prompt(path: Path, where: str, *, template: bool) -> Prompt:
     return Prompt(text, own, warnings)
 
 
-def check_tools(prompt: Prompt, tools: Tools, scripts: Collection[str]) -> None:
+def check_tools(prompt: Prompt, granted: Granted, scripts: Collection[str]) -> None:
     """Report the tools that the prompt names wrongly, `scripts` being in the tools folder."""
-    for found in misnamed_tools(prompt.text or "", tools, scripts):
-        if prompt.report.is_full:
-            return
-        prompt.report.add(found.line, found.col, "", found.message, found.mend)
+    odd = 0
+    for found in misnamed_tools(prompt.text or "", granted, scripts):
+        if found.certain:
+            prompt.report.add(found.line, found.col, "", found.message, found.mend)
+        elif odd < MAX_PROBLEMS:
+            odd += 1
+            where = prompt.report.file
+            prompt.warnings.append(Problem(where, found.line, found.col, "", found.message, found.mend))

@@ -39,13 +39,21 @@ turns. An *exchange* is a message and its answer as the conversation remembers t
 _CARD = """
 ## The card keeps its word
 
-Mistakes: a skill that needs (`tools`) or is called like a script that `allowed_tools` does not grant; a
-skill's script that the prompt does not name; a tool that the prompt names by a path that no turn has
-(`tools/NAME.py`), or that is not granted.
-Warnings: a granted script that the prompt never names; a skill of which neither prompt nor documents have a
-word; English words on the card that promise booking, ordering, sending, taking requests, browsing or
-remembering where no granted script does it; an address at `example.org` and the other names that are reserved
-for examples. What a sentence denies ("You cannot book") promises nothing.
+Mistakes are what the files show, in whatever language they are written: a skill that needs (`tools`) or is
+called like a script that `allowed_tools` does not grant; a skill's script of which the prompt has not even
+the word; a script that the prompt names by a path that no turn has (`tools/NAME.py` for one that exists), as
+`${tools_dir}/NAME.py` where there is none, or as that or `mcp__grants__NAME` where it is not granted.
+
+Warnings are what words tell: another tool that the prompt names and that is not granted (`WebFetch`, `Bash`,
+`mcp__x__y`); a granted script that the prompt never names (a plain word such as `menu` counts in quotes, with
+a colon, or as "the menu tool"); a skill of which neither prompt nor documents have a word; English words on
+the card by which the agent promises booking, ordering, sending, taking requests, browsing or remembering
+where no granted script does it (`examples` promise nothing); a directory that two settings give; an address
+at `example.org` and the other names that are reserved for examples.
+
+What a clause denies ("You cannot book", "Never use WebFetch") is neither; a comma ends its reach, and a
+condition ("If the files do not say it, use WebSearch") denies nothing. Denials are understood in English,
+German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian, Arabic and Chinese.
 """
 
 _PLACEHOLDERS = """

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import stat
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime.agents.definition import Tools
@@ -27,7 +28,28 @@ BUILTIN = ("Read", "Glob", "Grep")
 MAX_GRANTS = 32
 MEND = "use Read, Glob, Grep or Bash(python3 ${tools_dir}/NAME.py:*), separated by commas"
 
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What is granted, and what of it nobody knows while `allowed_tools` itself is wrong.
+
+    `doubtful` is then its text: a name in there may be granted once it is mended. None when there is no text.
+    """
+
+    tools: Tools
+    doubtful: str | None = ""
+
+    def lacks(self, name: str, *, builtin: bool = False) -> bool:
+        """Say whether a script, or with `builtin` a tool, is certainly not granted."""
+        if name in (self.tools.builtin if builtin else self.tools.granted):
+            return False
+        if builtin and name not in BUILTIN:
+            return True
+        return self.doubtful is not None and name not in self.doubtful
+
+
 _SCRIPT = re.compile(rf"Bash\(python3 \$\{{tools_dir\}}/({SCRIPT_NAME})\.py:\*\)")
+_OTHER_SCRIPT = re.compile(r"Bash\(python3 \$\{tools_dir\}/([\w-]{1,100})\.py:\*\)")
 
 
 def parse_grants(text: str) -> tuple[Tools, tuple[str, ...]]:
@@ -50,11 +72,21 @@ def parse_grants(text: str) -> tuple[Tools, tuple[str, ...]]:
             wrong.append("has an empty grant")
         else:
             unknown = [found.text for found in unknown_variables(part)]
-            about = f": {unknown[0]} is filled in by nothing" if unknown else ""
+            about = f": {unknown[0]} is filled in by nothing" if unknown else _about_name(part)
             wrong.append(f"{shown(part)!r} cannot be granted{about}")
     if len(granted) > MAX_GRANTS:
         wrong.append(f"grants more than {MAX_GRANTS} scripts")
     return Tools(tuple(name for name in BUILTIN if name in builtin), tuple(granted)), tuple(wrong)
+
+
+def _about_name(part: str) -> str:
+    """Say what is wrong with the name of a script that is granted in the right form."""
+    match = _OTHER_SCRIPT.fullmatch(part)
+    wrong = dict.fromkeys(re.findall(r"[^a-z0-9_]", match[1])) if match else ()
+    if wrong:
+        signs = " ".join(f"`{sign}`" for sign in wrong)
+        return f": the name of a script has a-z, 0-9 and _, and no {signs}; rename the file too"
+    return ": the name of a script begins with a letter and has at most 41 characters" if match else ""
 
 
 def render_grants(tools: Tools) -> str:

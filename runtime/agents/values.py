@@ -11,27 +11,33 @@ import difflib
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from runtime.agents import forms
 from runtime.agents.fields import MANY_LINES, MESSAGES, Field, Kind
+from runtime.agents.mends import (
+    EXAMPLES,
+    INTEGER,
+    NO_BREAK_MEND,
+    NO_BREAK_SPACE,
+    NUMBER,
+    article,
+    example,
+    null_mend,
+    number_mend,
+)
 from runtime.agents.quoting import shown
-from runtime.agents.yaml_source import REFUSED, Entry, Mapping, Node, Report, Scalar, Sequence
+from runtime.agents.tree import REFUSED, Entry, Mapping, Node, Scalar, Sequence
 
-_NUMBER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?")
-_INTEGER = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})")
+if TYPE_CHECKING:
+    from runtime.agents.yaml_source import Report
+
 _CONTROL = re.compile(forms.CONTROL)
 _URL = re.compile(forms.URL)
 _ORIGIN = re.compile(forms.ORIGIN)
 _KEY_LENGTH = 64  # of a key that is compared with known ones: the comparison is slow for long words
 _INNER_PATTERN = re.compile(forms.INNER_PATTERN)
-_EXAMPLES = {
-    Kind.INTEGER: "write a whole number without a unit, such as 8011",
-    Kind.NUMBER: "write a number without a unit, such as 90",
-    Kind.URL: "write it whole, such as https://example.org/about",
-    Kind.ORIGIN_LIST: "write scheme and host only, such as https://www.example.org",
-    Kind.PATTERN_LIST: "write a pattern below grounding_dir, such as facts/*.md",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +80,14 @@ def read_fields(
     values = Values()
     entries = {entry.key: entry for entry in source.entries}
     known = {item.key: item for item in fields}
-    for entry in source.entries:
-        if entry.key not in known:
-            _report_unknown(entry, known, report, prefix)
+    unknown = [entry for entry in source.entries if entry.key not in known]
+    meant = {_report_unknown(entry, known, report, prefix) for entry in unknown}
     for item in fields:
         path = prefix + item.key
         present = entries.get(item.key)
         if present is None:
+            if item.key in meant:
+                continue
             if item.required and item.key not in given:
                 report.add(
                     source.line, source.col, path, "is missing", f"add `{item.key}:`; {_summary(item)}"
@@ -104,10 +111,15 @@ def read_text(raw: str, item: Field, place: Place) -> Any:
     return _check(raw.strip(), item, place)
 
 
-def _report_unknown(entry: Entry, known: dict[str, Field], report: Report, prefix: str) -> None:
-    close = () if report.is_full else difflib.get_close_matches(entry.key[:_KEY_LENGTH], known, n=1)
+def _report_unknown(entry: Entry, known: dict[str, Field], report: Report, prefix: str) -> str:
+    """Report a key that there is not, and return the one that it was most likely meant to be, or ""."""
+    written = entry.key.replace(NO_BREAK_SPACE, " ").strip()[:_KEY_LENGTH]
+    close = () if report.is_full else difflib.get_close_matches(written, known, n=1)
     mend = f"did you mean `{close[0]}`?" if close else "known keys: " + ", ".join(sorted(known))
+    if NO_BREAK_SPACE in entry.key:
+        mend = NO_BREAK_MEND
     report.add(entry.line, entry.col, prefix + shown(entry.key), "is not a known key", mend)
+    return close[0] if close else ""
 
 
 def _read(node: Node, item: Field, path: str, report: Report, values: Values) -> Any:
@@ -115,7 +127,7 @@ def _read(node: Node, item: Field, path: str, report: Report, values: Values) ->
     if isinstance(node, Scalar) and node.kind == REFUSED:
         return None
     if isinstance(node, Scalar) and node.kind == "null":
-        place.add("has no value", _null_mend(node, item))
+        place.add("has no value", null_mend(node, item))
         return None
     match item.kind:
         case Kind.MAPPING:
@@ -127,7 +139,7 @@ def _read(node: Node, item: Field, path: str, report: Report, values: Values) ->
         case _:
             pass
     if not isinstance(node, Scalar):
-        place.add(f"must be {_article(item.kind)}", _EXAMPLES.get(item.kind, "write one value"))
+        place.add(f"must be {article(item.kind)}", example(item, node))
         return None
     accepted = {
         Kind.INTEGER: {"int"},
@@ -135,17 +147,9 @@ def _read(node: Node, item: Field, path: str, report: Report, values: Values) ->
         Kind.VERSION: {"str", "int", "float", "timestamp"},
     }.get(item.kind, {"str"})
     if node.kind not in accepted:
-        mend = _EXAMPLES.get(item.kind, f'put it in quotes: "{shown(node.text)}"')
-        place.add(f"must be {_article(item.kind)}, not {shown(node.text)!r}", mend)
+        place.add(f"must be {article(item.kind)}, not {shown(node.text)!r}", example(item, node))
         return None
     return _check(node.text.strip(), item, place)
-
-
-def _null_mend(node: Scalar, item: Field) -> str:
-    """Say what to write instead of nothing; YAML reads a lone `~`, which looks like a home, as nothing."""
-    if item.kind in {Kind.PATH, Kind.PATH_LIST}:
-        return "YAML reads ~ as nothing; write `~/folder`, or a path" if node.text == "~" else "write a path"
-    return "give it one, or remove the line"
 
 
 def _read_mapping(
@@ -169,7 +173,7 @@ def _read_mapping_list(
     node: Node, item: Field, path: str, place: Place, values: Values
 ) -> tuple[dict[str, Any], ...] | None:
     if not isinstance(node, Sequence):
-        place.add("must be a list", "write each item indented below it, starting with `- id:`")
+        place.add("must be a list", EXAMPLES[item.kind])
         return None
     if not _in_bounds(len(node.items), item, place, "items"):
         return None
@@ -185,7 +189,8 @@ def _read_mapping_list(
 
 def _read_list(node: Node, item: Field, path: str, place: Place, values: Values) -> tuple[str, ...] | None:
     if not isinstance(node, Sequence):
-        place.add("must be a list", f"write `{item.key}: [first, second]`")
+        one = shown(node.text) if isinstance(node, Scalar) else "first, second"
+        place.add("must be a list", f"write `{item.key}: [{one}]`")
         return None
     if not _in_bounds(len(node.items), item, place, "items"):
         return None
@@ -195,7 +200,7 @@ def _read_list(node: Node, item: Field, path: str, place: Place, values: Values)
         if isinstance(element, Scalar) and element.kind == REFUSED:
             continue
         if isinstance(element, Scalar) and element.kind == "null":
-            at.add("has no value", _null_mend(element, item))
+            at.add("has no value", null_mend(element, item))
             continue
         if not isinstance(element, Scalar) or element.kind != "str":
             at.add("must be text", "put it in quotes")
@@ -211,11 +216,11 @@ def _check_item(text: str, item: Field, place: Place) -> str | None:
     if not text or len(text) > forms.ITEM_LENGTH or _CONTROL.search(text) or "\n" in text:
         place.add(f"must be one line of 1 to {forms.ITEM_LENGTH} characters", "shorten it, or remove it")
         return None
-    if item.kind is Kind.ORIGIN_LIST and not _ORIGIN.fullmatch(text):
-        place.add(f"{shown(text)!r} is no web origin", _EXAMPLES[Kind.ORIGIN_LIST])
+    if item.kind is Kind.ORIGIN_LIST and not _is_address(_ORIGIN, text):
+        place.add(f"{_address(text)} is no web origin", EXAMPLES[Kind.ORIGIN_LIST])
         return None
     if item.kind is Kind.PATTERN_LIST and not _INNER_PATTERN.fullmatch(text):
-        place.add(f"{shown(text)!r} leaves the grounding directory", _EXAMPLES[Kind.PATTERN_LIST])
+        place.add(f"{shown(text)!r} leaves the grounding directory", EXAMPLES[Kind.PATTERN_LIST])
         return None
     if item.pattern and not re.fullmatch(item.pattern, text):
         place.add(f"{shown(text)!r} has a character that is not allowed", f"use {item.shape}")
@@ -237,8 +242,8 @@ def _check(text: str, item: Field, place: Place) -> Any:
     if item.pattern and not re.fullmatch(item.pattern, text):
         place.add(f"{shown(text)!r} has a character that is not allowed", f"use {item.shape}")
         return None
-    if item.kind is Kind.URL and not _URL.fullmatch(text):
-        place.add(f"{shown(text)!r} is no http or https address", _EXAMPLES[Kind.URL])
+    if item.kind is Kind.URL and not _is_address(_URL, text):
+        place.add(f"{_address(text)} is no http or https address", EXAMPLES[Kind.URL])
         return None
     if item in MESSAGES:
         return _check_placeholders(text, item, place)
@@ -246,9 +251,9 @@ def _check(text: str, item: Field, place: Place) -> Any:
 
 
 def _check_number(text: str, item: Field, place: Place) -> float | None:
-    shape = _INTEGER if item.kind is Kind.INTEGER else _NUMBER
+    shape = INTEGER if item.kind is Kind.INTEGER else NUMBER
     if not shape.fullmatch(text):
-        place.add(f"must be {_article(item.kind)}, not {shown(text)!r}", _EXAMPLES[item.kind])
+        place.add(f"must be {article(item.kind)}, not {shown(text)!r}", number_mend(text, item))
         return None
     number: float = int(text) if item.kind is Kind.INTEGER else float(text)
     if not math.isfinite(number) or not _in_bounds(number, item, place, item.unit):
@@ -274,9 +279,20 @@ def _in_bounds(number: float, item: Field, place: Place, unit: str) -> bool:
     return False
 
 
-def _article(kind: Kind) -> str:
-    return kind.value if kind in {Kind.TEXT, Kind.VERSION, Kind.TOOLS} else f"a {kind.value}"
-
-
 def _summary(item: Field) -> str:
     return item.description[0].lower() + item.description[1:].rstrip(".")
+
+
+def _is_address(form: re.Pattern[str], text: str) -> bool:
+    """Say whether an address has the form, and a host that the rest of the program can read from it."""
+    if not form.fullmatch(text):
+        return False
+    try:
+        return bool(urlsplit(text).hostname)
+    except ValueError:  # brackets without an IPv6 address in them, letters that become a delimiter
+        return False
+
+
+def _address(text: str) -> str:
+    """Quote an address for a message, unless it may hold a name and a password."""
+    return "what stands here" if "@" in text else repr(shown(text))

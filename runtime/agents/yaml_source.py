@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from runtime.agents.mends import NO_BREAK_MEND, NO_BREAK_SPACE, syntax_mend
 from runtime.agents.places import Lines, undecodable
 from runtime.agents.quoting import shown
+from runtime.agents.tree import REFUSED, Entry, Mapping, Node, Scalar, Sequence
 from runtime.errors import Problem
 
 if TYPE_CHECKING:
@@ -26,53 +28,8 @@ MAX_VALUES = 10_000  # the largest file that every bound of the settings allows 
 MAX_DEPTH = 16
 MAX_PROBLEMS = 50  # past this many a reader is no longer helped by more of them
 
-REFUSED = "refused"
 
 _TAG_PREFIX = "tag:yaml.org,2002:"
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """One value as written. `kind` is what YAML takes it for: str, int, float, bool, null or another word.
-
-    REFUSED is the kind of an alias or a tagged value, whose problem is reported already.
-    """
-
-    text: str
-    kind: str
-    line: int
-    col: int
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    """A list."""
-
-    items: tuple[Node, ...]
-    line: int
-    col: int
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One key of a mapping, with the place of the key itself."""
-
-    key: str
-    value: Node
-    line: int
-    col: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    """Keys and values in the file's order; each key once."""
-
-    entries: tuple[Entry, ...]
-    line: int
-    col: int
-
-
-Node = Scalar | Sequence | Mapping
 
 
 @dataclass(slots=True)
@@ -126,7 +83,7 @@ def read_mapping(raw: bytes, report: Report) -> Mapping | None:
         mark = error.problem_mark or error.context_mark
         line, col = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         what = shown(error.problem or error.context or "the text cannot be read")
-        report.add(line, col, "", f"is not valid YAML: {what}", _syntax_mend(error))
+        report.add(line, col, "", f"is not valid YAML: {what}", syntax_mend(error, text))
         return None
     except yaml.reader.ReaderError as error:
         line, col = Lines(text).place(error.position)
@@ -137,18 +94,9 @@ def read_mapping(raw: bytes, report: Report) -> Mapping | None:
     if isinstance(node, Mapping):
         return node
     if len(report.problems) == before:
-        report.add(
-            1, 1, "", "holds no settings", "write `key: value` lines, as in instances/_template/agent.yaml"
-        )
+        mend = "write `key: value` lines, as in instances/_template/agent.yaml"
+        report.add(1, 1, "", "holds no settings", NO_BREAK_MEND if NO_BREAK_SPACE in text else mend)
     return None
-
-
-def _syntax_mend(error: yaml.MarkedYAMLError) -> str:
-    """Say how to mend what the parser stumbled over; most often it is a text with a sign that YAML reads."""
-    words = f"{error.context or ''} {error.problem or ''}"
-    if any(part in words for part in ("flow", "mapping values are not allowed", "cannot start any token")):
-        return "put the text in quotes, or mend the syntax at or just before this place"
-    return "mend the syntax at or just before this place"
 
 
 def _decode(raw: bytes, report: Report) -> str | None:

@@ -68,6 +68,18 @@ def test_every_form_is_found_at_its_place_and_masked(kind: str, secret: str) -> 
         '{"token": "a1b2c3d4"}',
         "**Passphrase**: mellon",
         "postgres://user:password@db.example/x",
+        "Passwort: hunter22",
+        "Kennwort: Sesam\u00f6ffne",
+        "Contrase\u00f1a: secreta9",
+        "Senha: abrete",
+        "mot de passe : ouvretoi",
+        "Mot de passe\u00a0: ouvretoi",
+        "mot de passe\u202f: \u00ab\u00a0ouvretoi\u00a0\u00bb",
+        "clave: abrete1",
+        "Wachtwoord: openu",
+        "has\u0142o: sezamie",
+        "\u041f\u0430\u0440\u043e\u043b\u044c: \u0441\u0435\u0437\u0430\u043c",
+        "\u5bc6\u7801\uff1ahunter22",
     ],
 )
 def test_weaker_signs_are_only_warnings(text: str) -> None:
@@ -83,6 +95,9 @@ def test_weaker_signs_are_only_warnings(text: str) -> None:
         "password: <your password>",
         "password: ${PASSWORD}",
         "token: null",
+        "Palabras clave: cer\u00e1mica",
+        "La clave: paciencia",
+        "Das Passwort: Sie bekommen es am Empfang.",
         "A token is a word. Key: C major, 4 sharps",
         "task-based-approach-to-learning sk-learn-based-approach-to-music",
         "See https://example.org:8080/a@b and mailto:ada@example.org",
@@ -196,3 +211,10 @@ def test_every_place_lies_in_the_text_and_nothing_certain_is_left_after_masking(
 def test_a_megabyte_of_beginnings_of_secrets_is_looked_through(piece: str) -> None:
     text = piece * (1_000_000 // len(piece))  # in quadratic time this would not end within the test's limit
     assert len(list(secrets(text))) <= MAX_SPANS
+
+
+@pytest.mark.control("CFG-02")
+@pytest.mark.parametrize("end", ["-----END PRIVATE KEY-----", ""])
+def test_the_body_of_a_private_key_is_masked_with_its_head(end: str) -> None:
+    body = "MC4CAQAwBQYDK2VwBCIEIABCDEFGHIJKLMNOPQRSTUV"
+    assert body[:12] not in shown(f"x -----BEGIN PRIVATE KEY-----{body}{end} y")

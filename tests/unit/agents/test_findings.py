@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime.agents import sizes
+from runtime.agents.documents import Walk
 from runtime.agents.instance import Inspection, inspect_instance
 from runtime.agents.regular import read_regular
 from runtime.agents.sizes import Document, slow_documents, slow_folder, slow_persona
@@ -180,3 +181,33 @@ def test_a_flood_of_findings_is_cut_and_the_rest_is_counted(root: Path) -> None:
     for found in (seen.problems, seen.warnings):
         assert len(found) == 51
         assert str(found[0]) == "docs: 10 more findings than are shown (mend these and check again)"
+
+
+def test_a_hidden_name_that_is_no_text_can_be_told_as_json(root: Path) -> None:
+    (root / "docs" / os.fsdecode(b".\xff\xfe")).write_text("x")
+    (root / "docs" / ".a\u202eb").write_text("x")
+    walk = Walk(root=root)
+    list(walk.below(root / "docs", "docs"))
+    assert len(walk.hidden) == 2
+    assert all(name.isprintable() and name.encode() for name in walk.hidden)
+
+
+def test_a_name_that_is_swapped_between_the_look_and_the_open_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = root / "docs" / "fact.md"
+    other = root / "other.md"
+    other.write_text("not for visitors")
+    look = os.lstat
+
+    def swapped(path: str, *, dir_fd: int | None = None) -> os.stat_result:
+        seen = look(path, dir_fd=dir_fd)
+        if path == "fact.md":
+            fact.unlink()
+            other.rename(fact)
+        return seen
+
+    monkeypatch.setattr("runtime.agents.documents.os.lstat", swapped)
+    walk = Walk(root=root)
+    assert [entry.inside for entry in walk.below(root / "docs", "docs")] == ["facts"]
+    assert [problem.message for problem in walk.problems] == ["became another file while it was read"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agents.honesty import ACTIONS
 from runtime.agents.instance import Inspection, inspect_instance
+from runtime.agents.promises import ACTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 FILE = "instances/good/agent.yaml"
@@ -88,8 +88,13 @@ def test_a_granted_script_that_the_prompt_never_names_is_a_warning(root: Path) -
 
 
 PROMISES = {
-    "booking": ["It books a table for you.", "Reserve your seat here.", "Bookings", "Schedules meetings."],
-    "ordering": ["Order a cake.", "It takes your orders.", "Online payments"],
+    "booking": [
+        "It books a table for you.",
+        "Reserve your seat here.",
+        "Takes bookings.",
+        "Schedules meetings.",
+    ],
+    "ordering": ["Order a cake.", "It takes your orders.", "It accepts payments."],
     "sending or forwarding": [
         "I send her a message.",
         "It forwards your request.",
@@ -102,7 +107,7 @@ PROMISES = {
 
 
 def test_every_action_has_promises_that_this_test_tries() -> None:
-    assert set(PROMISES) == {action for action, _ in ACTIONS}
+    assert set(PROMISES) == {action for action, *_ in ACTIONS}
 
 
 @pytest.mark.control("CFG-04")
@@ -114,7 +119,7 @@ def test_a_promise_that_nothing_granted_keeps_is_a_warning_at_its_place(
 ) -> None:
     for settings, place in (
         (f'description: "{text}"\n', "2:14: description"),
-        (f'skills: [{{id: fact, tags: [fact], examples: ["{text}"]}}]\n', "2:46: skills[0].examples[0]"),
+        (f'skills: [{{id: fact, tags: [fact], description: "{text}"}}]\n', "2:48: skills[0].description"),
     ):
         seen = inspected(root, settings)
         assert seen.agent is not None
@@ -135,10 +140,99 @@ def test_a_promise_that_nothing_granted_keeps_is_a_warning_at_its_place(
         "The letters that she sent. Her searches of the archive. A passage on the Engine.",
         "What she remembered of her father.",
         "A reserved person; a man of letters.",
+        "Answers questions about reservations: which number to call.",
+        "To book a lesson, visitors call the studio.",
+        "Lessons are at ten; to book a lesson, visitors call the studio.",
+        "A guide to Git: branches, checkout.",
+        "Payments: which cards the shop takes.",
+        "Has the latest news of the choir from its files.",
+        "Where you can book a room, and who takes payments.",
+        "To reach her, leave a message at the desk.",
+        "Guests book a table at the desk, by telephone or by letter.",
+        "If you want to send a message, the page tells you how.",
     ],
 )
 def test_what_a_card_denies_asks_about_or_only_speaks_of_is_no_alarm(root: Path, text: str) -> None:
     assert inspected(root, f'description: "{text}"\n').warnings == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No need to call, it books a table for you.",
+        "Book a table at no charge.",
+        "Order food without waiting.",
+        "Answers questions and books tables.",
+        "An assistant that books tables.",
+        "I\N{RIGHT SINGLE QUOTATION MARK}m happy to book a table for you.",
+        "Ask me to send her a message, at no cost.",
+    ],
+)
+def test_a_denial_of_something_else_takes_no_promise_back(root: Path, text: str) -> None:
+    (warning,) = inspected(root, f'description: "{text}"\n').warnings
+    assert warning.message.startswith("seems to promise ")
+
+
+def test_what_visitors_say_in_examples_promises_nothing(root: Path) -> None:
+    assert (
+        inspected(root, "skills: [{id: fact, tags: [fact], examples: [Book a table for me]}]\n").warnings
+        == ()
+    )
+
+
+def test_wrong_grants_hide_no_claim_that_needs_none_of_them(root: Path) -> None:
+    settings = "description: Books a table.\nskills: [{id: send_mail, tags: [fact], tools: [gone, hours]}]\n"
+    (root / "instances/good/tools/send_mail.py").write_text("")
+    for grants in ("[Read, hours]", "Read;Bash(python3 ${tools_dir}/hours.py:*)"):
+        seen = inspected(root, f"allowed_tools: {grants}\n{settings}")
+        assert [problem.path for problem in seen.problems] == [
+            "allowed_tools",
+            "skills[0].id",
+            "skills[0].tools[0]",
+            "skills[0].tools[1]",
+        ]
+        assert "needs gone, which is not granted" in seen.problems[2].message
+        assert "needs hours, which the prompt never names" in seen.problems[3].message
+        assert [warning.path for warning in seen.warnings][:1] == ["description"]
+
+
+def test_a_plain_word_is_no_name_of_a_script_and_no_certain_mistake_either(root: Path) -> None:
+    (root / "instances/good/tools/menu.py").write_text("")
+    settings = (
+        "allowed_tools: Read,Bash(python3 ${tools_dir}/menu.py:*)\n"
+        "skills: [{id: fact, tags: [fact], tools: [menu]}]\n"
+    )
+    seen = inspected(root, settings, "Its menu changes daily.\n")
+    assert seen.agent is not None
+    assert [(one.path, one.message) for one in seen.warnings] == [
+        ("allowed_tools", "grants menu, which the prompt never names"),
+        ("skills[0].tools[0]", "needs menu, which the prompt never names"),
+    ]
+    assert inspected(root, settings, "El plato del d\u00eda: `menu`.\n").warnings == ()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "grounding_dir: gone\n",
+        "grounding_dir: docs\nextra_read_dirs: [gone]\n",
+        "grounding_dir: docs\nextra_read_dirs: gone\n",
+    ],
+)
+def test_a_folder_that_cannot_be_read_makes_no_document_a_missing_one(root: Path, settings: str) -> None:
+    (root / "instances/good/agent.yaml").write_text(f"{settings}skills: [{{id: geology, tags: [stones]}}]\n")
+    seen = inspect_instance(root, "good", {})
+    assert [problem.path[:15] for problem in seen.problems] in (["grounding_dir"], ["extra_read_dirs"])
+    assert seen.warnings == ()
+
+
+def test_documents_past_the_bound_make_no_document_a_missing_one(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.agents.texts.LOOKED_AT_BYTES", 3)
+    (root / "docs" / "stone.md").write_text("All about granite and other stones.\n")
+    seen = inspected(root, "skills: [{id: granite, tags: [granite]}]\n")
+    assert [warning.path for warning in seen.warnings] == ["grounding_dir"]
 
 
 def test_a_granted_script_that_does_it_keeps_the_promise(root: Path) -> None:

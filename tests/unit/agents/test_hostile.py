@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import tracemalloc
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from runtime.agents import forms
+from runtime.agents.inline import matches
 from runtime.agents.instance import inspect_instance
 from runtime.agents.yaml_source import MAX_BYTES, MAX_VALUES, Report, read_mapping
 
@@ -231,12 +234,61 @@ def test_every_planted_mistake_is_reported_in_one_run(
         "grounding_dir: docs\n" + "".join(f"{MISTAKES[key][0]}\n" for key in wrong)
     )
     (folder / "system-prompt.md").write_text(f"You answer questions of fact.\n{prompt}")
-    problems = inspect_instance(root, "good", {"AGENT_HOST": "a b"} if port else {}).problems
+    seen = inspect_instance(root, "good", {"AGENT_HOST": "a b"} if port else {})
+    problems = seen.problems
     found = {(one.line, one.path) for one in problems if one.file == YAML}
     assert {(number, MISTAKES[key][1]) for number, key in enumerate(wrong, 2)} - found <= (
         {(wrong.index("host") + 2, "host")} if port and "host" in wrong else set()
     )
     for name in files:
         assert any(one.file == f"docs/{name}" and FILES[name] in one.message for one in problems)
-    assert any(one.file.endswith("system-prompt.md") and one.line == 2 for one in problems) == bool(prompt)
+    of_the_prompt = seen.warnings if "WebFetch" in prompt else problems
+    assert any(one.file.endswith("system-prompt.md") and one.line == 2 for one in of_the_prompt) == bool(
+        prompt
+    )
     assert any(one.file == "environment" for one in problems) == port
+
+
+BROKEN_ADDRESSES = ("http://[:::]/", "http://[1.2.3]/", "http://a℀b.org/", "http://[::1", "http://[v1.a]/")
+
+
+@pytest.mark.control("CFG-03")
+@pytest.mark.parametrize("url", BROKEN_ADDRESSES)
+@pytest.mark.parametrize("line", ["documentation_url: '{}'", "public_url: '{}'", "cors_origins: ['{}']"])
+def test_an_address_that_no_program_can_read_is_a_problem_in_its_place(
+    root: Path, line: str, url: str
+) -> None:
+    raw = b"grounding_dir: docs\n" + line.format(url.rstrip("/")).encode()
+    (problem,) = (one for one in problems_of(root, raw) if one.file == YAML)
+    assert problem.line == 2
+
+
+@on_disk
+@given(st.from_regex(forms.URL, fullmatch=True))
+def test_whatever_has_the_form_of_an_address_loads_or_is_a_problem(root: Path, url: str) -> None:
+    quoted = url.replace("'", "''")
+    for problem in problems_of(root, f"grounding_dir: docs\ndocumentation_url: '{quoted}'\n".encode()):
+        assert problem.path in {"documentation_url", ""}
+
+
+@pytest.mark.parametrize("url", ["https://deploy:Tr0ub4dor/3xq9@host", "https://tok3nAsUser0123@host"])
+def test_an_address_with_somebody_s_name_in_it_is_never_quoted(root: Path, url: str) -> None:
+    raw = f"grounding_dir: docs\ndocumentation_url: {url}\ncors_origins: ['{url}']\n".encode()
+    told = "\n".join(map(str, problems_of(root, raw)))
+    assert "documentation_url" in told
+    assert "cors_origins" in told
+    assert "Tr0ub4dor" not in told
+    assert "tok3nAsUser" not in told
+
+
+def test_many_doubled_stars_cost_no_more_than_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def counted(name: str, pattern: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return fnmatchcase(name, pattern)
+
+    monkeypatch.setattr("runtime.agents.inline.fnmatchcase", counted)
+    assert not matches("/".join("a" * 30), "**/*/" * 12 + "**/zz")
+    assert compared <= 30 * 13

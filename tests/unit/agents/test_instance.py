@@ -12,7 +12,8 @@ import pytest
 from runtime.agents.definition import AgentDefinition, Limits, Messages, Network, Provider, Skill
 from runtime.agents.documents import Walk
 from runtime.agents.fields import OVERRIDES
-from runtime.agents.instance import instance_names, load_instance
+from runtime.agents.folders import instance_names
+from runtime.agents.instance import load_instance
 from runtime.agents.prompt import MAX_PROMPT_BYTES
 from runtime.errors import ConfigError, Problem
 

@@ -71,7 +71,7 @@ def test_the_template_itself_is_refused_by_name_and_told_what_to_do() -> None:
         load_instance(ROOT, "_template", {}, check_sources=False)
     assert str(caught.value) == (
         "instances/_template: is what a persona is copied from, and is none itself"
-        " (cp -r instances/_template instances/NAME, fill it in, and set GATEHOUSE_AGENT=NAME)"
+        " (run `./gatehouse new NAME`, which copies and fills it, and set GATEHOUSE_AGENT=NAME)"
     )
 
 

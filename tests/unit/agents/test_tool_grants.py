@@ -10,7 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from runtime.agents.definition import Tools
-from runtime.agents.tool_grants import BUILTIN, MAX_GRANTS, missing_scripts, parse_grants, render_grants
+from runtime.agents.tool_grants import (
+    BUILTIN,
+    MAX_GRANTS,
+    Granted,
+    missing_scripts,
+    parse_grants,
+    render_grants,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +88,6 @@ def test_no_text_ever_yields_a_tool_outside_the_closed_set(text: str) -> None:
         "Bash(*)",
         "Bash(cat:*)",
         "Bash(python3:*)",
-        "Bash(python3 ${tools_dir}/A.py:*)",
         "Bash(python3 ${tools_dir}/a.sh:*)",
         "Bash(python3 ${tools_dir}/sub/a.py:*)",
         "Bash(python3 ${tools_dir}/a.py)",
@@ -100,6 +106,29 @@ def test_a_grant_outside_the_grammar_is_refused_by_name(grant: str) -> None:
     tools, wrong = parse_grants(f"Read,{grant}")
     assert tools == Tools(("Read",), ())
     assert wrong == (f"{grant!r} cannot be granted",)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("next-ferry", "has a-z, 0-9 and _, and no `-`; rename the file too"),
+        ("Next", "has a-z, 0-9 and _, and no `N`"),
+        ("1st", "begins with a letter"),
+    ],
+)
+def test_what_is_wrong_with_the_name_of_a_script_is_said(name: str, words: str) -> None:
+    tools, (message,) = parse_grants(f"Bash(python3 ${{tools_dir}}/{name}.py:*)")
+    assert tools == Tools((), ())
+    assert words in message
+
+
+def test_what_is_granted_is_not_known_while_the_grants_are_wrong() -> None:
+    assert Granted(Tools((), ())).lacks("Read", builtin=True)
+    assert Granted(Tools((), ())).lacks("hours")
+    assert not Granted(Tools((), ()), None).lacks("hours")
+    assert not Granted(Tools((), ()), "Read; hours").lacks("hours")
+    assert Granted(Tools((), ()), "Read; hours").lacks("menu")
+    assert Granted(Tools((), ()), None).lacks("WebFetch", builtin=True)
 
 
 def test_a_grant_given_twice_is_a_problem() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from runtime.agents.fields import SETTINGS
 from runtime.agents.instance import load_instance
-from runtime.agents.yaml_source import Mapping, Report, Scalar, Sequence, read_mapping
+from runtime.agents.tree import Mapping, Scalar, Sequence
+from runtime.agents.yaml_source import Report, read_mapping
 from runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -117,3 +119,28 @@ def test_whatever_the_settings_hold_they_load_or_are_reported(root: Path, value:
         assert agent.grounding.directory.is_relative_to(root)
         assert agent.digest
     assert report is None or report.problems
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("provider:\n\turl: x\n", "indent with spaces: YAML takes no TAB"),
+        ("a:\n\t- x\n", "indent with spaces"),
+        ('name: "Ada "the" Countess"\n', "write the whole text in the other kind of quotes"),
+        ("name: 'Ada's office'\n", "write the whole text in the other kind of quotes"),
+        ("a: 1\nname:\u00a0x\nb: 2\n", "a no-break space (U+00A0) stands in this line"),
+        ("name:\u00a0x\n", "a no-break space (U+00A0) stands in this line"),
+        ("a: b: c\n", "put the text in quotes"),
+    ],
+)
+def test_usual_slips_of_yaml_are_told_how_to_be_mended(text: str, mend: str) -> None:
+    source, report = read(text.encode())
+    assert source is None
+    assert mend in report.problems[0].mend
+
+
+def test_all_that_is_written_at_a_key_can_be_searched_for_a_name() -> None:
+    source, _ = read(b"a: [x, {y: z}]\nb: [w]\n")
+    assert source is not None
+    assert source.words_of("a") == "x y z"
+    assert source.words_of("c") == ""
