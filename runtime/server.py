@@ -22,7 +22,6 @@ import functools
 import importlib
 import logging
 import os
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -56,6 +55,7 @@ from runtime.front.wire import Origins, RequestGate, SecurityHeaders
 from runtime.log import configure
 from runtime.ops import serving_ops
 from runtime.serving import DeadlineProtocol, QuietServer, bind
+from runtime.turn import ending
 from runtime.turn.receipt import Receipts
 from runtime.turn.runner import Runner, SandboxRunner
 from runtime.turn.sandboxed import refuse_unsandboxed_settings
@@ -126,7 +126,7 @@ def build_app(
     current = Current(served(agent, readiness.digest))
     memory = Memory(agent.limits.max_contexts, agent.limits.max_turns)
     current.follow(lambda now: memory.bound(now.agent.limits.max_contexts, now.agent.limits.max_turns))
-    current.follow(lambda now: readiness.expect(now.digest))
+    current.follow(lambda now: readiness.expect(now.digest, now.pack))
     executor = TurnExecutor(
         current,
         runner,
@@ -177,7 +177,7 @@ def build_app(
         ],
         middleware=[
             Middleware(SecurityHeaders),
-            *([] if sandboxed else [Middleware(LoopbackHosts)]),
+            *([] if sandboxed else [Middleware(LoopbackHosts, lambda: current.agent.network.cors_origins)]),
             Middleware(Origins, current),
             Middleware(RequestGate, current),
         ],
@@ -216,16 +216,14 @@ async def serve(
     load: Callable[[], AgentDefinition] | None = None,
     sandboxed: bool = True,
 ) -> None:
-    """Serve an agent on bound sockets until SIGTERM or SIGINT, then end its turns and close.
+    """Serve an agent on bound sockets until a signal asks it to end, then end its turns and close.
 
     `digest` is what the spawner must have loaded. `load` reads the instance anew, for the reload that an
     operator asks on the ops socket. Raises ServiceUnreachable or DefinitionMismatch before the first request
     is taken.
     """
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    ending.hear(stop.set)
     registry = CollectorRegistry()
     readiness = Readiness(runner, agent.id, digest)
     app = build_app(agent, runner, readiness, registry=registry, sandboxed=sandboxed)
@@ -233,6 +231,7 @@ async def serve(
     current: Current = app.state.current
 
     async def status() -> dict[str, Any]:
+        await readiness.ask()
         return {
             "agent": agent.id,
             "digest": readiness.digest,

@@ -203,9 +203,9 @@ CONTROLS = (
     ),
     Control(
         "PACK-02",
-        "A turn keeps one definition and one pack to its end, and a failed reload changes nothing.",
+        "A turn runs on the definition its message came to or not at all; a failed reload changes nothing.",
         "A reload mixes two definitions, or takes files from under a turn.",
-        "runtime/spawner/catalogue.py, runtime/front/current.py",
+        "runtime/spawner/catalogue.py, runtime/spawner/server.py, runtime/front/executor.py",
     ),
     Control(
         "CFG-01",
@@ -229,7 +229,7 @@ CONTROLS = (
         "CFG-04",
         "A card claims no tool that is not granted, and what its words promise without one is pointed out.",
         "Visitors rely on a booking that nothing makes.",
-        "runtime/agents/honesty.py",
+        "runtime/agents/honesty.py, runtime/agents/promises.py",
     ),
     Control(
         "STACK-01",

@@ -1,8 +1,8 @@
 """The definition that the front serves now: whoever needs it asks here, at each request.
 
 Why one holder: a reload swaps it in one step, so that card, limits, messages and origins are never of two
-definitions at once, and nothing has to be built anew around it. A turn takes the definition once, at its
-start, and keeps it to its end.
+definitions at once, and nothing has to be built anew around it. A turn takes the definition once, when its
+message arrives, and keeps it to its end: the spawner is asked for that one, by its digest.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ class Served:
     """One definition with what is made of it once, so that a reload fails before it changes anything.
 
     `digest` is what the spawner must serve too; it is not `agent.digest` where this process listens on an
-    address of its own. `cards` holds the card by whether the demo model answers; `loaded_at` is Unix time.
+    address of its own. `pack` is the spawner's of it, "" before it is known. `cards` holds the card by
+    whether the demo model answers; `loaded_at` is Unix time.
     """
 
     agent: AgentDefinition
     digest: str
+    pack: str
     cards: Mapping[bool, CardBody]
     loaded_at: float
 
 
-def served(agent: AgentDefinition, digest: str) -> Served:
+def served(agent: AgentDefinition, digest: str, pack: str = "") -> Served:
     """Return `agent` ready to be served, loaded now."""
-    return Served(agent, digest, card_bodies(agent), time.time())
+    return Served(agent, digest, pack, card_bodies(agent), time.time())
 
 
 class Current:

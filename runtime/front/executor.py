@@ -24,7 +24,7 @@ from a2a.types import TaskState
 from runtime.front.admit import Decision, Load, Reason, admit_message, admit_turn
 from runtime.front.updates import Updates
 from runtime.turn import receipt as fields
-from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
+from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, ToolFailed
 from runtime.turn.messages import failure_text
 from runtime.turn.plan import Exchange, plan_turn
 from runtime.turn.receipt import Receipt, Receipts
@@ -56,9 +56,13 @@ log = structlog.get_logger("front")
 
 @dataclass(slots=True)
 class _Turn:
-    """One message on its way: the definition that it began with, and what `cancel` and `drain` need."""
+    """One message on its way: the definition that it began with, and what `cancel` and `drain` need.
+
+    `definition` is that definition's digest as loaded: what the spawner is asked to run.
+    """
 
     agent: AgentDefinition
+    definition: str
     started: float
     deadline: float
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -123,8 +127,9 @@ class TurnExecutor(AgentExecutor):
         task_id = context.task_id or ""
         context_id = (task.context_id if task else context.context_id) or ""
         now = time.monotonic()
-        agent = self._current.agent
-        turn = _Turn(agent, started=now, deadline=now + agent.limits.timeout_seconds)
+        served = self._current.now
+        agent = served.agent
+        turn = _Turn(agent, served.digest, started=now, deadline=now + agent.limits.timeout_seconds)
         text = get_message_text(context.message).strip() if context.message else ""
         receipt = Receipt(
             context=self._identity.context(context_id),
@@ -260,6 +265,7 @@ class TurnExecutor(AgentExecutor):
             text,
             self._identity.context(context_id),
             receipt.visitor,
+            definition=turn.definition,
             timeout_seconds=max(0.0, turn.deadline - time.monotonic()),
         )
         tools = {*turn.agent.tools.builtin, *(GRANT_PREFIX + name for name in turn.agent.tools.granted)}
@@ -272,6 +278,8 @@ class TurnExecutor(AgentExecutor):
                         await updates.working(
                             screen_line(event.label, self._canaries) or turn.agent.messages.working
                         )
+                    case ToolFailed():
+                        pass  # for the agent's author alone, in `gatehouse turn`
                     case Snapshot():
                         await self._show(turn, updates, receipt, event.text)
                     case Answer():

@@ -2,8 +2,10 @@
 
 The spawner's word counts: it answers for the engine, the doors and the model proxy. The front refuses to
 start against a spawner that loaded another definition of the agent, because then card and limits would
-describe something else than what runs. A front that already serves goes on while the definitions differ for
-no longer than a reload of both takes: the spawner swaps first, and a load balancer must not see that.
+describe something else than what is meant to run. A front that already serves goes on: the spawner runs the
+definition before its own too, so visitors get the old one whole. When that lasts longer than a reload of both
+takes it is not ready all the same, so that somebody sees that half of a reload failed; where the spawner runs
+the front's definition no more, it is not ready at once.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ class Spawner(Protocol):
     """Who can describe an agent: SandboxRunner does."""
 
     async def agent(self, agent: str) -> dict[str, Any]:
-        """Return `{"id", "digest", "pack", "demo"}`. Raises OSError when it cannot say."""
+        """Return `{"id", "digest", "pack", "demo"}`. Raises OSError when it cannot say.
+
+        `previous` (a digest or None) and `reason` (None, or why a visitor would not be answered now) may be
+        in it too; `demo` is None when it is not known.
+        """
         ...
 
 
@@ -54,15 +60,19 @@ class Readiness:
         self.demo = False
         self.reason: str | None = "the spawner has not been asked yet"
 
-    def expect(self, digest: str) -> None:
-        """Serve the definition of this digest from now on: the spawner has just said that it does."""
+    def expect(self, digest: str, pack: str) -> None:
+        """Serve the definition of this digest from now on: the spawner has just said that it does.
+
+        `pack` is the pack that it named, "" where it was not asked.
+        """
         self.digest = self.spawner_digest = digest
+        self.pack = pack
         self._differs_since = self._asked_at = self.reason = None
 
     async def ask(self) -> str | None:
         """Return None when the spawner serves this very definition, else why not, in one sentence.
 
-        Another definition counts only once it has been there for LASTING_SECONDS.
+        Another definition, with the front's own still run, counts once it has been there for LASTING_SECONDS.
         """
         async with self._lock:
             now = self._clock()
@@ -100,6 +110,8 @@ class Readiness:
         except OSError as error:
             return str(error)
         self.spawner_digest, self.pack = str(described.get("digest", "")), str(described.get("pack", ""))
+        if (demo := described.get("demo")) is not None:
+            self.demo = demo is True
         if self.spawner_digest == self.digest:
             self._differs_since = None
         elif starting:
@@ -109,8 +121,10 @@ class Readiness:
             )
         elif self._differs_for() >= LASTING_SECONDS:
             return "the spawner serves another definition of the agent"
-        self.demo = described.get("demo") is True
-        return None
+        elif described.get("previous", self.digest) != self.digest:
+            return "the spawner runs the definition no more that the front serves"
+        reason = described.get("reason")
+        return None if reason is None else str(reason)
 
     def _differs_for(self) -> float:
         """Return for how many seconds the definitions are known to differ."""

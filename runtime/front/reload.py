@@ -1,7 +1,8 @@
 """Loads the front's instance anew while it serves: what `POST /reload` on `ops/front.sock` does.
 
 Why the spawner is asked first: it runs the turns, so the front may only describe what the spawner serves.
-Whatever fails, nothing is changed, and the definition that was served is served on.
+Whatever fails, nothing is changed, and the definition that was served is served on: the spawner runs it
+beside its new one.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Reload:
                 )
             before = self._current.now
             agent, restart = at_the_same_address(loaded, before.agent.network)
-            self._current.swap(served(agent, digest))
+            self._current.swap(served(agent, digest, str(described.get("pack", ""))))
             changed = digest != before.digest
         log.info("reloaded", agent=agent.id, digest=digest, changed=changed, restart=restart)
         answer: dict[str, Any] = {"agent": agent.id, "digest": digest, "changed": changed}

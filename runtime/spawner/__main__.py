@@ -1,12 +1,18 @@
-"""The spawner's process, `python -m runtime.spawner`: serves until SIGTERM, then ends every turn."""
+"""The spawner's process, `python -m runtime.spawner`: serves until SIGTERM, then ends every turn.
+
+With `--check` it starts nothing: it says on stderr which of its settings would keep it from starting, with
+the same exit code. The instances are checked by `python -m runtime.agents.check`.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -22,6 +28,9 @@ from runtime.spawner.server import spawner_app
 from runtime.spawner.service import Spawner
 from runtime.spawner.settings import Paths, Settings, read_settings
 from runtime.turn.sandboxed import refuse_unsandboxed_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 SERVICE = "spawner"
 CONNECTIONS = 160  # as many as the front opens; 320 KiB of request each at the most
@@ -56,20 +65,30 @@ async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
         )
         await spawner.prepare()
         reaping = asyncio.create_task(spawner.keep_reaping())
+        sweeping = asyncio.create_task(spawner.keep_sweeping())
         stopping = asyncio.create_task(stop.wait())
         try:
-            await asyncio.wait({reaping, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if reaping.done():  # without a reaper nothing is left that ends what a crash leaves behind
-                reaping.result()
+            await asyncio.wait({reaping, sweeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            for clock in (reaping, sweeping):  # without them nothing clears up what a crash leaves behind
+                if clock.done():
+                    clock.result()
         finally:
-            reaping.cancel()
-            stopping.cancel()
+            for task in (reaping, sweeping, stopping):
+                task.cancel()
             await spawner.shutdown()
 
 
+def check(environ: Mapping[str, str]) -> Settings:
+    """Return the settings in `environ`, as a start would take them. Raises UsageError.
+
+    `./gatehouse up` asks this before it touches a stack that runs.
+    """
+    refuse_unsandboxed_settings(environ)
+    return read_settings(environ)
+
+
 async def _until_signal() -> None:
-    refuse_unsandboxed_settings(os.environ)
-    settings = read_settings(os.environ)
+    settings = check(os.environ)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -77,8 +96,20 @@ async def _until_signal() -> None:
     await serve(settings, Paths(), stop)
 
 
-def main() -> int:
-    """Run the process; returns its exit code (docs/reference/exit-codes.md)."""
+def main(argv: Sequence[str] = ()) -> int:
+    """Run the process, or with `--check` look at its settings; returns its exit code.
+
+    The codes are in docs/reference/exit-codes.md.
+    """
+    parser = argparse.ArgumentParser(prog="python -m runtime.spawner", allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="say which setting would keep it from starting")
+    if parser.parse_args(argv).check:
+        try:
+            check(os.environ)
+        except GatehouseError as error:
+            sys.stderr.write(error.report())
+            return error.exit_code
+        return 0
     logs.configure(SERVICE)
     try:
         asyncio.run(_until_signal())
@@ -92,4 +123,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

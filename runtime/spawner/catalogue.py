@@ -1,15 +1,19 @@
 """The agents that can be asked for, each with its pack: loaded at start, and anew when an operator asks.
 
 Why a reload is one step: all instances are loaded and all packs built first, beside those in use, and then
-one assignment puts them in the place of the old. A turn has its agent and its pack from its start to its
-end; a pack leaves the disk when nothing serves it any more and no live turn mounts it.
+one assignment puts them in the place of the old.
+
+Why the definition before it stays: the front is reloaded after the spawner, and a message may wait in its
+conversation over both. Each turn names the definition that it began with and gets that one, with its pack,
+or none; so nothing that a visitor meets is half of one and half of another. A pack leaves the disk when
+neither of the two needs it and no live turn mounts it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -34,16 +38,18 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """One agent that can be asked for.
-
-    `asked_seconds_max` is the longest turn that a front may ask for. It is more than the agent's own timeout
-    when a reload has lowered that: a front that has not been reloaded yet asks for what it knows, and gets
-    the agent's own.
-    """
+    """One definition of an agent that can be asked for, with its pack."""
 
     agent: AgentDefinition
     pack: Pack
-    asked_seconds_max: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What of one agent can be asked for: what is served now, and the definition that was before it."""
+
+    now: Ready
+    before: Ready | None
 
 
 class Catalogue:
@@ -60,18 +66,35 @@ class Catalogue:
         self._folder = folder
         self._load = load
         self._in_use = in_use
-        self._agents: Mapping[str, Ready] = {}
+        self._agents: Mapping[str, _Kept] = {}
         self._lock = asyncio.Lock()  # one that writes or removes packs at a time
         self._old_in_use = False
         self.loaded_at: float | None = None
 
     def get(self, name: str) -> Ready | None:
-        """Return the agent of that id, or None."""
-        return self._agents.get(name)
+        """Return the agent of that id as it is served now, or None."""
+        kept = self._agents.get(name)
+        return kept.now if kept else None
+
+    def previous(self, name: str) -> Ready | None:
+        """Return the definition that the agent had before, until the next one takes its place; or None.
+
+        A reload that changes documents alone, or nothing, leaves it: a front that is still to be reloaded has
+        it.
+        """
+        kept = self._agents.get(name)
+        return kept.before if kept else None
+
+    def defined(self, name: str, digest: str) -> Ready | None:
+        """Return the agent with the definition of that digest, or None when it is neither of the two."""
+        for one in (self.get(name), self.previous(name)):
+            if one is not None and one.agent.digest == digest:
+                return one
+        return None
 
     def all(self) -> tuple[Ready, ...]:
-        """Return every agent that is served."""
-        return tuple(self._agents.values())
+        """Return every agent as it is served now."""
+        return tuple(one.now for one in self._agents.values())
 
     async def load(self) -> dict[str, Any]:
         """Load every instance, build its pack and serve them, all or none.
@@ -83,7 +106,10 @@ class Catalogue:
         return await asyncio.shield(asyncio.create_task(self._replace()))
 
     async def sweep(self) -> None:
-        """Remove the packs of turns that have ended meanwhile; does nothing when there are none."""
+        """Remove the packs of turns that have ended meanwhile; does nothing when there are none.
+
+        It waits for a load or a comparison that is under way: seconds, with many documents.
+        """
         if self._old_in_use:
             async with self._lock:
                 await self._prune()
@@ -101,7 +127,10 @@ class Catalogue:
         async with self._lock:
             before = self._agents
             try:
-                self._agents = await asyncio.to_thread(self._built, before)
+                built = await asyncio.to_thread(self._built)
+                self._agents = {
+                    name: _Kept(one, _previous(one, before.get(name))) for name, one in built.items()
+                }
                 self.loaded_at = time.time()
             finally:
                 await self._prune()
@@ -109,16 +138,17 @@ class Catalogue:
                 name: {
                     "digest": one.agent.digest,
                     "pack": one.pack.digest,
-                    "changed": name not in before or not _same(one, before[name]),
+                    "changed": name not in before or not _same(one, before[name].now),
                 }
-                for name, one in self._agents.items()
+                for name, one in built.items()
             }
 
     async def _prune(self) -> None:
-        """Remove what nothing serves and no live turn has. Only under the lock, and never a failure."""
+        """Remove what can be asked for no more and no live turn has. Only under the lock, never a failure."""
         if not self._agents:
             return
-        serving = {one.pack.digest for one in self.all()}
+        kept = (ready for one in self._agents.values() for ready in (one.now, one.before))
+        serving = {one.pack.digest for one in kept if one is not None}
         in_use = set(self._in_use())
         self._old_in_use = not in_use <= serving
         try:
@@ -127,7 +157,7 @@ class Catalogue:
             self._old_in_use = True  # so that it is tried again
             log.warning("packs-not-pruned", reason=str(error))
 
-    def _built(self, before: Mapping[str, Ready]) -> dict[str, Ready]:
+    def _built(self) -> dict[str, Ready]:
         built: dict[str, Ready] = {}
         problems: list[Problem] = []
         for name in self._names:
@@ -137,10 +167,7 @@ class Catalogue:
             except ConfigError as error:
                 problems.extend(error.problems)
                 continue
-            longest = agent.limits.timeout_seconds
-            if agent.id in before:
-                longest = max(longest, before[agent.id].asked_seconds_max)
-            built[agent.id] = Ready(agent, pack, longest)
+            built[agent.id] = Ready(agent, pack)
         if problems:
             raise ConfigError(tuple(problems))
         return built
@@ -153,7 +180,14 @@ class Catalogue:
             return {"stale": True, "problems": [problem.as_json() for problem in error.problems]}
         except GatehouseError as error:
             return {"stale": None, "detail": str(error)}
-        return {"stale": not _same(replace(served, agent=agent, pack=pack), served)}
+        return {"stale": not _same(Ready(agent, pack), served)}
+
+
+def _previous(now: Ready, before: _Kept | None) -> Ready | None:
+    """Return which definition stays beside `now`, of what was kept before it."""
+    if before is None:
+        return None
+    return before.before if before.now.agent.digest == now.agent.digest else before.now
 
 
 def _same(one: Ready, other: Ready) -> bool:

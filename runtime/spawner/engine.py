@@ -7,8 +7,8 @@ the event loop, nor its thread for longer than the connection's timeout.
 Measured, and why the end has this order: with an attached reader that does not read, `kill` and `remove`
 hang until the client's timeout; with the attach connection closed first they take milliseconds.
 
-What an engine says of kill and remove is not believed, neither a yes nor a no: an answer can be lost when the
-work is done. A container is gone when the engine, asked for it, knows none.
+What an engine says of wait, kill and remove is not believed, neither a yes nor a no: an answer can be lost
+when the work is done. A container is gone when the engine, asked for it, knows none.
 """
 
 from __future__ import annotations
@@ -210,10 +210,12 @@ class Engine:
         at which it was made, for asking the engine how it ended. Raises EngineUnavailable when it is still
         there.
         """
-        if kill or not await self._removed(container, NATURAL_END_SECONDS):
+        if (
+            kill
+            or not await self._removed(container, NATURAL_END_SECONDS)
+            or await self._is_there(container)  # whatever was said of its removal
+        ):
             await self._destroy(container)
-        elif await self._is_there(container):
-            raise EngineUnavailable(f"the container {container[:12]} is still there")
         return await self._how_it_ended(container, since)
 
     async def containers(self, label: str) -> list[Found]:

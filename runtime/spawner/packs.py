@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime import layout
-from runtime.agents.documents import shown
+from runtime.agents.documents import from_root
 from runtime.agents.inline import inline_files, join_inline
 from runtime.errors import ConfigError, HostError, Problem
 from runtime.spawner.collect import DIRECTORY_MODE, Collector, content_digest
@@ -109,7 +109,7 @@ def _build(agent: AgentDefinition, unfinished: Path, root: Path, instance_dir: s
 def _missing_tools(agent: AgentDefinition, collector: Collector) -> list[Problem]:
     return [
         Problem(
-            shown(agent.tools_dir / f"{name}.py", collector.root),
+            from_root(agent.tools_dir / f"{name}.py", collector.root),
             0,
             0,
             "",

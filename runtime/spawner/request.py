@@ -1,6 +1,6 @@
 """What the front may ask: the body of `POST /turns`, checked whole before anything is done with it. Pure.
 
-The front faces the internet, so it counts as taken over: whatever it sends, only these five fields in these
+The front faces the internet, so it counts as taken over: whatever it sends, only these six fields in these
 shapes get past this file (architecture §3; abuse test D02). Errors name the field and the rule, never the
 value.
 """
@@ -14,6 +14,7 @@ from runtime.strict_json import StrictJsonError, parse_object
 MAX_BODY_BYTES = 320 * 1024
 MAX_PROMPT_BYTES = 256 * 1024
 ID_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+DIGEST_PATTERN = r"^[0-9a-f]{64}$"
 
 
 class BadRequestError(ValueError):
@@ -26,6 +27,7 @@ class TurnRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
     agent: str = Field(min_length=1, max_length=64)
+    definition: str = Field(pattern=DIGEST_PATTERN)
     context: str = Field(pattern=ID_PATTERN)
     visitor: str = Field(pattern=ID_PATTERN)
     prompt: str = Field(min_length=1, max_length=MAX_PROMPT_BYTES)

@@ -1,8 +1,8 @@
 """Turn path 6/13: {agent, context, visitor, prompt} in, NDJSON events out; a disconnect cancels the turn.
 
 Served on `spawn/spawn.sock` for the front alone. The front faces the internet, so nothing it sends chooses
-anything but an agent by name: image, mounts, arguments and limits come from this side's disk (architecture
-§3).
+anything but an agent by name, and which of its two latest definitions: image, mounts, arguments and limits
+come from this side's disk (architecture §3).
 """
 
 from __future__ import annotations
@@ -53,14 +53,15 @@ class SpawnerRoutes:
             return _error(400, "bad-request", detail=str(error))
         except ClientGone:
             return Response(status_code=400)
-        ready = spawner.agent(order.agent)
-        if ready is None:
+        if spawner.agent(order.agent) is None:
             return _error(404, "unknown-agent")
-        if order.timeout_seconds > ready.asked_seconds_max:
-            detail = f"timeout_seconds: more than {ready.asked_seconds_max}"
-            return _error(400, "bad-request", detail=detail)
-        seconds = min(order.timeout_seconds, ready.agent.limits.timeout_seconds)
-        turn = spawner.start(ready, order.model_copy(update={"timeout_seconds": seconds}))
+        ready = spawner.defined(order.agent, order.definition)
+        if ready is None:
+            return _error(409, "definition-mismatch")
+        most = ready.agent.limits.timeout_seconds
+        if order.timeout_seconds > most:
+            return _error(400, "bad-request", detail=f"timeout_seconds: more than {most}")
+        turn = spawner.start(ready, order)
         if isinstance(turn, Decision):
             wait = turn.retry_after_seconds
             return _error(429, "busy", retry_after_seconds=wait, headers={"retry-after": str(wait)})
@@ -79,19 +80,32 @@ class SpawnerRoutes:
         return _error(503, "not-removed") if end.reason is Reason.ENGINE else JSONResponse({})
 
     async def agent(self, request: Request) -> Response:
-        """Tell which definition and pack of an agent are in use."""
-        ready = self._spawner.agent(request.path_params["agent"])
-        if ready is None:
-            unknown = self._spawner.not_ready is None
-            return _error(404, "unknown-agent") if unknown else _error(503, "not-ready")
-        if self._spawner.health is not None:
+        """Tell which definitions and which pack of an agent are in use, and why none would answer now.
+
+        Why the digests do not depend on that: they are known, and a front's half of a reload must not fail
+        for a model proxy or an engine that is away, when the spawner's half is done.
+        """
+        if self._spawner.not_ready is not None:
             return _error(503, "not-ready")
+        reason, demo = self._spawner.health, None
         try:
             demo = await self._spawner.is_demo()
-        except ServiceUnreachable:
-            return _error(503, "not-ready")
-        digests = {"digest": ready.agent.digest, "pack": ready.pack.digest}
-        return JSONResponse({"id": ready.agent.id, **digests, "demo": demo})
+        except ServiceUnreachable as error:
+            reason = reason or str(error)
+        name = request.path_params["agent"]
+        ready, previous = self._spawner.agent(name), self._spawner.previous(name)
+        if ready is None:
+            return _error(404, "unknown-agent")
+        return JSONResponse(
+            {
+                "id": ready.agent.id,
+                "digest": ready.agent.digest,
+                "previous": previous.agent.digest if previous else None,
+                "pack": ready.pack.digest,
+                "demo": demo,
+                "reason": reason,
+            }
+        )
 
     async def health(self, _request: Request) -> Response:
         """Tell whether a turn would be answered."""

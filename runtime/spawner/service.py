@@ -111,8 +111,19 @@ class Spawner:
         return self.not_ready or self._trouble
 
     def agent(self, name: str) -> Ready | None:
-        """Return the agent of that id, or None. It is for this moment: a reload may replace it."""
+        """Return the agent of that id as it is served now, or None."""
         return self._catalogue.get(name)
+
+    def previous(self, name: str) -> Ready | None:
+        """Return the definition of the agent that is still run beside the one that is served, or None."""
+        return self._catalogue.previous(name)
+
+    def defined(self, name: str, digest: str) -> Ready | None:
+        """Return the agent with the definition of that digest, or None when it can be run no more.
+
+        It is for this moment: a reload may drop it.
+        """
+        return self._catalogue.defined(name, digest)
 
     async def reload(self) -> dict[str, Any]:
         """Load the instances anew and serve them, all or none; turns that run end on what they began with.
@@ -134,7 +145,7 @@ class Spawner:
     def start(self, ready: Ready, request: TurnRequest) -> Turn | Decision | None:
         """Start a turn; or return the decision that refuses it, or None when not ready.
 
-        `ready` comes from `agent` with nothing awaited in between, so that its pack is still there. The
+        `ready` comes from `defined` with nothing awaited in between, so that its pack is still there. The
         caller reads the turn's events and then calls `finished`.
         """
         if self._host is None or self.not_ready is not None:
@@ -200,10 +211,9 @@ class Spawner:
         return gone
 
     async def keep_reaping(self) -> None:
-        """Reap and sweep at intervals until cancelled; an engine that does not answer is tried again."""
+        """Reap at intervals until cancelled; an engine that does not answer is tried again."""
         while True:
             await asyncio.sleep(INTERVAL_SECONDS if self._trouble is None else TROUBLE_SECONDS)
-            await self.sweep()
             try:
                 await self.reap()
             except GatehouseError as error:
@@ -212,8 +222,18 @@ class Spawner:
             else:
                 self._trouble = None
 
+    async def keep_sweeping(self) -> None:
+        """Sweep at intervals until cancelled.
+
+        A clock of its own, because a sweep waits while packs are built: no container may live longer for
+        that.
+        """
+        while True:
+            await asyncio.sleep(INTERVAL_SECONDS)
+            await self.sweep()
+
     async def sweep(self) -> None:
-        """Remove the packs that a reload has replaced, once the turns that mounted them have ended."""
+        """Remove the packs that can be asked for no more, once the turns that mounted them have ended."""
         await self._catalogue.sweep()
 
     async def shutdown(self) -> None:

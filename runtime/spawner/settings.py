@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MIB = 1024 * 1024
+MEND = "mend it or leave it unset; see docs/reference/spawner-settings.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     if not agents or len(set(agents)) != len(agents):
         raise UsageError("GATEHOUSE_AGENT names no instance, or one twice", "give names separated by commas")
     if values["TURN_RUNTIME"] not in RUNTIMES:
-        raise UsageError(f"TURN_RUNTIME is none of {', '.join(RUNTIMES)}", "give one of them")
+        raise UsageError(f"TURN_RUNTIME is none of {', '.join(RUNTIMES)}", MEND)
     return Settings(
         agents=agents,
         turn_image=values["TURN_IMAGE"],
@@ -112,7 +113,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
 def _number(values: Mapping[str, str], name: str, low: int, high: int) -> int:
     text = values[name]
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and low <= int(text) <= high):
-        raise UsageError(f"{name} is not a whole number from {low} to {high}", "mend it or leave it unset")
+        raise UsageError(f"{name} is not a whole number from {low} to {high}", MEND)
     return int(text)
 
 
@@ -122,7 +123,7 @@ def _cpus(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.1 <= value <= 256:
-        raise UsageError("TURN_CPUS is not a number from 0.1 to 256", "mend it or leave it unset")
+        raise UsageError("TURN_CPUS is not a number from 0.1 to 256", MEND)
     return value
 
 

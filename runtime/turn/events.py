@@ -1,8 +1,8 @@
 """What a turn says while it runs and when it ends: the one vocabulary between runner and executor.
 
-A runner yields any number of Step and Snapshot events and then exactly one of Answer or Failed, within the
-turn's deadline, on every path (architecture §6). Text in them is checked and capped by `turn/stream.py`,
-not yet screened.
+A runner yields any number of Step, ToolFailed and Snapshot events and then exactly one of Answer or Failed,
+within the turn's deadline, on every path (architecture §6). Text in them is checked and capped by
+`turn/stream.py`, not yet screened.
 """
 
 from __future__ import annotations
@@ -36,6 +36,18 @@ class Step:
 
     tool: str
     label: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFailed:
+    """A tool that a Step told of has failed, as the model was told; the turn goes on.
+
+    For the agent's author alone, and never for a visitor. `tool` is the Step's. `detail` is the end of what
+    the tool said, at most 200 printable characters on one line: untrusted, it can hold a visitor's words.
+    """
+
+    tool: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +88,4 @@ class Failed:
     usage: Usage = Usage()
 
 
-TurnEvent = Step | Snapshot | Answer | Failed
+TurnEvent = Step | ToolFailed | Snapshot | Answer | Failed

@@ -4,9 +4,10 @@
 
 It runs in the front's container: the visitor's text on stdin, NDJSON on stdout (docs/reference/protocols.md,
 "One turn for its author"), problems on stderr. The turn goes the way of every other, through the spawner and
-its ceilings, and the text shown is screened as a visitor's is; what differs is that nobody else sees it and
-that it belongs to no conversation. Exit codes: 0 an answer, 1 none, 2 usage, 3 the instance's files are
-wrong, 8 the spawner is out of reach or serves another definition, 130 ended by a signal.
+its ceilings, on the definition that the files give, and the text shown is screened as a visitor's is; what
+differs is that nobody else sees it and that it belongs to no conversation. Exit codes: 0 an answer, 1 none,
+2 usage, 3 the instance's files are wrong, 8 the spawner is out of reach or serves another definition, 130
+ended by a signal.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import asyncio
 import contextlib
 import json
 import os
-import signal
 import sys
 import time
 from dataclasses import asdict
@@ -26,11 +26,14 @@ from typing import TYPE_CHECKING, Any, Final
 from runtime import layout, log
 from runtime.agents.instance import load_instance
 from runtime.errors import DefinitionMismatch, GatehouseError, ServiceUnreachable, UsageError
-from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
+from runtime.turn import ending
+from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, ToolFailed
 from runtime.turn.messages import failure_text
 from runtime.turn.plan import fits, plan_turn
 from runtime.turn.runner import SandboxRunner
+from runtime.turn.sandboxed import refuse_unsandboxed_settings
 from runtime.turn.screen import is_blank, screen, screen_line, screen_partial
+from runtime.turn.stream import DETAIL_MAX_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -87,6 +90,9 @@ class _Telling:
                     case Step():
                         label = screen_line(event.label)
                         self._tell("step", tool=event.tool, label=label, seconds=self._seconds())
+                    case ToolFailed():
+                        detail = screen_line(event.detail, max_chars=DETAIL_MAX_CHARS)
+                        self._tell("tool-failed", tool=event.tool, detail=detail, seconds=self._seconds())
                     case Snapshot():
                         self._snapshot(event.text)
                     case Answer() | Failed():
@@ -145,12 +151,27 @@ def write_line(line: str) -> None:
 
 
 async def interruptible(work: Coroutine[Any, Any, int]) -> int:
-    """Await `work` and return its exit code; SIGTERM and SIGINT cancel it, which ends the turn first."""
+    """Await `work` and return its exit code; what asks this process to end cancels it: the turn ends first.
+
+    That is a signal, or that nobody reads stdout any more (then it raises BrokenPipeError).
+    """
     task = asyncio.create_task(work)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
+    unread = False
+
+    def end() -> None:
+        if not task.cancelling():
+            task.cancel()
+
+    def leave() -> None:
+        nonlocal unread
+        unread = True
+        end()
+
+    ending.hear(end)
+    ending.hear_reader_leave(sys.stdout.fileno(), leave)
     await asyncio.wait({task})
+    if task.cancelled() and unread:
+        raise BrokenPipeError
     return INTERRUPTED if task.cancelled() else task.result()
 
 
@@ -190,6 +211,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     log.configure("turn")
     root = options.root or (layout.ROOT if layout.INSTANCES.is_dir() else Path(__file__).parents[2])
     try:
+        refuse_unsandboxed_settings(environ)
         agent = load_instance(root, options.agent, environ, check_sources=False)
         text = read_text()
         refuse(text.strip(), agent)

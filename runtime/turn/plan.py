@@ -31,11 +31,13 @@ _ESCAPED = re.compile(
 class TurnPlan:
     """All that the spawner is told about a turn. Everything else comes from its own disk.
 
+    `definition` is the digest of the definition that the turn began with: the spawner runs that one or none.
     `context` and `visitor` are HMACs and match ^[A-Za-z0-9._-]{1,64}$; `prompt` is text of at most 256 KiB
     in UTF-8.
     """
 
     agent: str
+    definition: str
     context: str
     visitor: str
     prompt: str
@@ -57,16 +59,19 @@ def plan_turn(
     context: str,
     visitor: str,
     *,
+    definition: str | None = None,
     timeout_seconds: float | None = None,
 ) -> TurnPlan:
     """Return what to ask the spawner for.
 
     `transcript` is oldest first; its oldest exchanges are left out as far as the prompt would pass 256 KiB.
-    `message` must fit by itself (`fits` says so; `front/admit.py` asks). `timeout_seconds` is what is left
-    of the agent's own.
+    `message` must fit by itself (`fits` says so; `front/admit.py` asks). `definition` is the digest as it was
+    loaded, where this process gave the agent an address of its own; `timeout_seconds` is what is left of the
+    agent's own.
     """
     return TurnPlan(
         agent=agent.id,
+        definition=agent.digest if definition is None else definition,
         context=context,
         visitor=visitor,
         prompt=render_prompt(transcript, message),

@@ -40,7 +40,16 @@ WIRE_LINE_MAX_BYTES = 6 * LINE_MAX_BYTES + 1024
 
 T = TypeVar("T")
 
-_STATUS_CAUSES = {429: Cause.BUSY, 404: Cause.INTERNAL, 400: Cause.INTERNAL, 503: Cause.SPAWNER}
+_STATUS_CAUSES = {
+    429: Cause.BUSY,
+    404: Cause.INTERNAL,
+    400: Cause.INTERNAL,
+    409: Cause.SPAWNER,
+    503: Cause.SPAWNER,
+}
+_STATUS_DETAILS = {
+    409: "the spawner runs the definition no more that this turn began with: ./gatehouse reload does both",
+}
 
 
 class Runner(Protocol):
@@ -90,7 +99,10 @@ class SandboxRunner:
         await self._client.aclose()
 
     async def agent(self, agent: str) -> dict[str, Any]:
-        """Return the spawner's `{"id", "digest", "pack", "demo"}` of an agent; OSError when it cannot say."""
+        """Return what the spawner says of an agent; OSError when it cannot say.
+
+        `{"id", "digest", "previous", "pack", "demo", "reason"}` (docs/reference/protocols.md).
+        """
         try:
             async with asyncio.timeout(CONNECT_SECONDS * 2):
                 response = await self._client.get(f"/agents/{agent}")
@@ -146,6 +158,7 @@ class _SpawnedTurn:
         """Hand the plan over. Raises SpawnerError when the spawner does not take it."""
         body = {
             "agent": plan.agent,
+            "definition": plan.definition,
             "context": plan.context,
             "visitor": plan.visitor,
             "prompt": plan.prompt,
@@ -155,7 +168,8 @@ class _SpawnedTurn:
         self._response = await self._bounded(self._client.send(request, stream=True))
         if self._response.status_code != httpx2.codes.OK:
             status = self._response.status_code
-            raise SpawnerError(_STATUS_CAUSES.get(status, Cause.SPAWNER), f"the spawner answered {status}")
+            detail = _STATUS_DETAILS.get(status, f"the spawner answered {status}")
+            raise SpawnerError(_STATUS_CAUSES.get(status, Cause.SPAWNER), detail)
         self._id = self._response.headers.get(TURN_HEADER, "")
         self._lines = _lines(self._response.aiter_raw())
 

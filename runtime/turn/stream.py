@@ -15,7 +15,7 @@ import posixpath
 import re
 from typing import Any
 
-from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, Usage
+from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, ToolFailed, Usage
 
 ANSWER_MAX_BYTES = 64 * 1024
 LINE_MAX_BYTES = 1024 * 1024
@@ -24,6 +24,8 @@ SNAPSHOT_MIN_CHARS = 48
 SNAPSHOT_GROWTH = 24  # and at least a 24th more: a long answer makes some 150 snapshots, not thousands
 STEPS_MAX = 200
 NAME_MAX_CHARS = 80
+DETAIL_MAX_CHARS = 200  # of what a failed tool said; its end, where a traceback names the error
+CALL_ID_MAX_CHARS = 128
 OTHER_TOOL = "Other"
 
 GRANT_PREFIX = "mcp__grants__"
@@ -54,13 +56,14 @@ class TurnStream:
         self._result: str | None = None
         self._result_failed = ""
         self._steps = 0
+        self._called: dict[str, str] = {}  # tool by the call's id, until its result comes; at most STEPS_MAX
 
     @property
     def finished(self) -> bool:
         """Whether the CLI has given its `result`; what it writes afterwards is ignored."""
         return self._result is not None
 
-    def feed(self, untrusted_line: str | bytes) -> list[Step | Snapshot]:
+    def feed(self, untrusted_line: str | bytes) -> list[Step | ToolFailed | Snapshot]:
         """Return what one line of the CLI's output says: [] when it says nothing known. None raises."""
         if self.finished or len(untrusted_line) > LINE_MAX_BYTES or _nodes(untrusted_line) > NODES_MAX:
             return []
@@ -75,6 +78,8 @@ class TurnStream:
                 return self._stream_event(_mapping(event.get("event")))
             case "assistant":
                 return self._assistant(event)
+            case "user":
+                return self._tool_results(event)
             case "result":
                 self._take_result(event)
         return []
@@ -122,7 +127,7 @@ class TurnStream:
         text = "\n\n".join(self._said).strip() or "".join(self._deltas).strip()
         return "" if self._api_error and text == self._api_error else _capped(text)
 
-    def _stream_event(self, event: dict[str, Any]) -> list[Step | Snapshot]:
+    def _stream_event(self, event: dict[str, Any]) -> list[Step | ToolFailed | Snapshot]:
         match event.get("type"):
             case "message_start":
                 self._deltas.clear()
@@ -137,7 +142,7 @@ class TurnStream:
                 return self._snapshot(least=1)
         return []
 
-    def _delta(self, text: str) -> list[Step | Snapshot]:
+    def _delta(self, text: str) -> list[Step | ToolFailed | Snapshot]:
         room = ANSWER_MAX_BYTES - self._delta_chars
         if room <= 0:
             return []
@@ -145,14 +150,14 @@ class TurnStream:
         self._delta_chars += len(text[:room])
         return self._snapshot(least=max(SNAPSHOT_MIN_CHARS, self._shown_chars // SNAPSHOT_GROWTH))
 
-    def _snapshot(self, *, least: int) -> list[Step | Snapshot]:
+    def _snapshot(self, *, least: int) -> list[Step | ToolFailed | Snapshot]:
         if self._delta_chars - self._shown_chars < least:
             return []
         self._shown_chars = self._delta_chars
         text = _capped("".join(self._deltas))
         return [Snapshot(text)] if text.strip() else []
 
-    def _assistant(self, event: dict[str, Any]) -> list[Step | Snapshot]:
+    def _assistant(self, event: dict[str, Any]) -> list[Step | ToolFailed | Snapshot]:
         message = _mapping(event.get("message"))
         content = message.get("content")
         blocks = content if isinstance(content, list) else []
@@ -162,7 +167,7 @@ class TurnStream:
             self._deltas.clear()
             self._delta_chars = self._shown_chars = 0
             return []
-        steps: list[Step | Snapshot] = []
+        steps: list[Step | ToolFailed | Snapshot] = []
         for block in blocks:
             if _is_block(block, "text", "text"):
                 self._say(block["text"])
@@ -171,8 +176,23 @@ class TurnStream:
                 self._said_bytes = 0
                 if self._steps < STEPS_MAX:
                     self._steps += 1
-                    steps.append(step_of(block["name"], block.get("input")))
+                    step = step_of(block["name"], block.get("input"))
+                    steps.append(step)
+                    if _is_block(block, "tool_use", "id") and len(block["id"]) <= CALL_ID_MAX_CHARS:
+                        self._called[block["id"]] = step.tool
         return steps
+
+    def _tool_results(self, event: dict[str, Any]) -> list[Step | ToolFailed | Snapshot]:
+        """Return the failures of tools whose step was told; each call has one result."""
+        content = _mapping(event.get("message")).get("content")
+        failures: list[Step | ToolFailed | Snapshot] = []
+        for block in content if isinstance(content, list) else []:
+            if not _is_block(block, "tool_result", "tool_use_id"):
+                continue
+            tool = self._called.pop(block["tool_use_id"], None)
+            if tool is not None and block.get("is_error") is True:
+                failures.append(ToolFailed(tool, _detail(block.get("content"))))
+        return failures
 
     def _say(self, text: str) -> None:
         text = _capped(text)
@@ -221,6 +241,16 @@ def step_of(untrusted_tool: str, untrusted_input: object) -> Step:
         case "Grep":
             return Step("Grep", "Searching")
     return Step(OTHER_TOOL, "Working")
+
+
+def _detail(untrusted_content: object) -> str:
+    """Return the end of what a failed tool said, on one line: a text, or the texts of a list of blocks."""
+    blocks = untrusted_content if isinstance(untrusted_content, list) else []
+    texts = [untrusted_content] if isinstance(untrusted_content, str) else []
+    texts += [block["text"] for block in blocks if _is_block(block, "text", "text")]
+    words = " ".join(text[-ANSWER_MAX_BYTES:] for text in texts)[-ANSWER_MAX_BYTES:].split()
+    line = "".join(character for character in " ".join(words) if character.isprintable())
+    return line if len(line) <= DETAIL_MAX_CHARS else "…" + line[1 - DETAIL_MAX_CHARS :]
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from runtime import log
 from runtime.errors import GatehouseError
+from runtime.turn import ending
 from runtime.turn.once import INTERRUPTED, interruptible, read_text, refuse, run_once, write_line
 from runtime.unsandboxed.starting import load, start
 
@@ -52,11 +53,15 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     agent = load(root, options.agent, environ, CLAUDE_MODEL=options.model)
     text = read_text()
     refuse(text.strip(), agent)
-    runner = start(agent, environ, root)
+    ending.hold()  # until the turn can be cancelled: the copy of the documents must go with us
     try:
-        return asyncio.run(interruptible(_turn(agent, runner, text)))
+        runner = start(agent, environ, root)
+        try:
+            return asyncio.run(interruptible(_turn(agent, runner, text)))
+        finally:
+            runner.snapshot.remove()
     finally:
-        runner.snapshot.remove()
+        ending.release()
 
 
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:

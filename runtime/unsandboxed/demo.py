@@ -30,10 +30,16 @@ if TYPE_CHECKING:
 SLACK_SECONDS: Final = 5.0  # after the turn's own time: whoever runs the turn closes its door
 DRAIN_SECONDS: Final = 0.5
 IN_MEMORY: Final = Path(":memory:")
+SOCKET_PATH_MAX_BYTES: Final = 107  # unix(7), without its final zero
+TURN_CHARS: Final = 16
+FOLDER_MAX_BYTES: Final = SOCKET_PATH_MAX_BYTES - len(f"/{'0' * TURN_CHARS}/{SOCKET_NAME}")
 
 
 class DemoDoors:
-    """One door and one loopback port for each turn. `folder` must exist and have a short path (108 bytes)."""
+    """One door and one loopback port for each turn.
+
+    `folder` must exist and have a path of at most FOLDER_MAX_BYTES.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,8 +1,9 @@
 """One run of the bare CLI as a child process: fed one line, read in bounded pieces, ended with its family.
 
-Why not asyncio's own subprocess: whether its `wait` returns when the process has ended or only when its pipes
-have, differs between Python releases, and here a grandchild may hold a pipe for ever. So the pipes are plain
-asyncio streams, and the end of the process is a readable pidfd.
+It is started through launch.py, so that it ends with us however we end. Why not asyncio's own subprocess:
+whether its `wait` returns when the process has ended or only when its pipes have, differs between Python
+releases, and here a grandchild may hold a pipe for ever. So the pipes are plain asyncio streams, and the end
+of the process is a readable pidfd.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import contextlib
 import math
 import os
 import subprocess
+import sys
 from typing import IO, TYPE_CHECKING, Final
 
 from runtime.spawner.output import STDERR_TAIL_BYTES
+from runtime.unsandboxed import launch
 from runtime.unsandboxed.family import kill_family
 
 if TYPE_CHECKING:
@@ -57,24 +60,38 @@ class Child:
 
     @classmethod
     async def start(cls, argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], line: bytes) -> Child:
-        """Start a program in a session of its own and give it one line. Raises OSError when it cannot."""
-        process = subprocess.Popen(  # noqa: S603, ASYNC220  an argv list, no shell; returns once it has begun
-            list(argv),
-            cwd=cwd,
-            env=dict(environ),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        """Start a program in a session of its own and give it one line. Raises OSError when it cannot.
+
+        The first of `argv` is the program's absolute path.
+        """
+        reading, report = os.pipe()
+        with open(reading, "rb", buffering=0) as told:  # noqa: ASYNC230, PTH123  a pipe's end
+            try:
+                process = subprocess.Popen(  # noqa: S603, ASYNC220  an argv list, no shell
+                    [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), str(report), *argv],
+                    cwd=cwd,
+                    env=dict(environ),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    pass_fds=(report,),
+                )
+            finally:
+                os.close(report)
+            return await cls._started(process, told, line)
+
+    @classmethod
+    async def _started(cls, process: subprocess.Popen[bytes], told: IO[bytes], line: bytes) -> Child:
         try:
             child = cls(process)
-        except OSError:  # a kernel without pidfds
+        except BaseException:  # such as a kernel without pidfds
             process.kill()
             process.communicate()
             raise
         try:
             await child._connect(process, line)
+            await _begun(told)
         except BaseException:  # cancellation too leaves no process behind, and passes on
             child.kill()
             await asyncio.shield(child.end())
@@ -178,6 +195,20 @@ class Child:
         while chunk := await self._err.read(CHUNK_BYTES):
             self._tail += chunk
             del self._tail[:-STDERR_TAIL_BYTES]
+
+
+async def _begun(told: IO[bytes]) -> None:
+    """Wait until the launcher has become the program. Raises OSError when it cannot."""
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    transport, _protocol = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, told)
+    try:
+        number = await reader.read()
+    finally:
+        transport.close()
+        await asyncio.sleep(0)  # it closes the pipe
+    if number:
+        raise OSError(int(number), os.strerror(int(number)))
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:

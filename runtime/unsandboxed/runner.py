@@ -124,10 +124,14 @@ class SubprocessRunner:
         if self._doors is None:
             from runtime.unsandboxed.demo import DemoDoors  # noqa: PLC0415  it needs a server; the CLI's own model none
 
-            folder = self.snapshot.folder / "doors"
-            folder.mkdir(0o700, exist_ok=True)
-            self._doors = DemoDoors(folder)
+            self.doors_folder.mkdir(0o700, exist_ok=True)
+            self._doors = DemoDoors(self.doors_folder)
         return self._doors
+
+    @property
+    def doors_folder(self) -> Path:
+        """Where the demo's doors are made."""
+        return self.snapshot.folder / "doors"
 
     def argv(self, folder: Path) -> list[str]:
         """Return the CLI's arguments for a turn whose private folder is `folder`."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from runtime import server
 from runtime.errors import UsageError
 from runtime.front.loopback import is_loopback
+from runtime.turn import ending
 from runtime.unsandboxed.starting import load, start
 
 if TYPE_CHECKING:
@@ -39,12 +40,14 @@ def serve(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
         )
     listener = server.listen_tcp(HOME_ADDRESS if host.lower() == "localhost" else host, agent.network.port)
     try:
+        ending.hold()  # until the server hears them: the copy of the documents must go with us
         runner = start(agent, environ, root)
         try:
             asyncio.run(_serve(agent, runner, listener))
         finally:
             runner.snapshot.remove()
     finally:
+        ending.release()
         listener.close()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import getpass
 import importlib
+import os
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -43,15 +44,17 @@ def load(root: Path, name: str, environ: Mapping[str, str], **flags: str | None)
 def start(agent: AgentDefinition, environ: Mapping[str, str], root: Path) -> SubprocessRunner:
     """Return the runner for an agent, announced.
 
-    Raises HostError without a CLI or what the demo model needs, and ConfigError.
+    Raises HostError on another system than Linux, without a CLI or what the demo model needs, and
+    ConfigError.
     """
+    _refuse_this_system()
     runner = SubprocessRunner(agent, environ, root=root)
     try:
         _refuse_to_start(runner, agent)
-    except HostError:
+        sys.stderr.write(banner(runner, agent))
+    except BaseException:  # whatever it is, no copy stays behind
         runner.snapshot.remove()
         raise
-    sys.stderr.write(banner(runner, agent))
     log.warning(
         "no-sandbox",
         agent=agent.id,
@@ -65,6 +68,16 @@ def start(agent: AgentDefinition, environ: Mapping[str, str], root: Path) -> Sub
     return runner
 
 
+def _refuse_this_system() -> None:
+    """Raise HostError where a turn's end cannot be waited for: pidfds are Linux's, from 5.3 on."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (AttributeError, OSError):
+        raise HostError(
+            "Turns without a sandbox need Linux 5.3 or later.", "run them in the sandbox: ./gatehouse up"
+        ) from None
+
+
 def _refuse_to_start(runner: SubprocessRunner, agent: AgentDefinition) -> None:
     if not runner.program:
         raise HostError(
@@ -74,12 +87,20 @@ def _refuse_to_start(runner: SubprocessRunner, agent: AgentDefinition) -> None:
     if not runner.model.demo:
         return
     try:
-        importlib.import_module("runtime.unsandboxed.demo")
+        demo = importlib.import_module("runtime.unsandboxed.demo")
     except ModuleNotFoundError as error:
         raise HostError(
             f"The demo model needs {error.name or 'a module'}, which is not installed here.",
             "run it in the checkout's .venv, or give the CLI a way to a model, such as ANTHROPIC_API_KEY",
         ) from error
+    folder = runner.doors_folder
+    spare = demo.FOLDER_MAX_BYTES - len(os.fsencode(folder))
+    if spare < 0:
+        temporary = folder.parents[1]
+        raise HostError(
+            f"The demo model's sockets find no room below {temporary}: its path is too long.",
+            f"set TMPDIR to a folder with a path of at most {len(os.fsencode(temporary)) + spare} bytes",
+        )
 
 
 def banner(runner: SubprocessRunner, agent: AgentDefinition) -> str:

@@ -98,8 +98,10 @@ class Stack:
     paths: Paths
 
     def request(self, **changes: Any) -> dict[str, Any]:
+        ready = self.spawner.agent("tester")
         value = {
             "agent": "tester",
+            "definition": ready.agent.digest if ready else "0" * 64,
             "context": "c1",
             "visitor": "v1",
             "prompt": "hello",
@@ -511,7 +513,8 @@ async def test_a_restarted_spawner_removes_its_containers_and_door_folders(
 async def test_the_agent_and_its_pack_are_told_to_the_front(stack: Stack, agent: AgentDefinition) -> None:
     answer = await stack.client.get("/agents/tester")
     pack = answer.json()["pack"]
-    assert answer.json() == {"id": "tester", "digest": agent.digest, "pack": pack, "demo": True}
+    digests = {"id": "tester", "digest": agent.digest, "previous": None, "pack": pack}
+    assert answer.json() == digests | {"demo": True, "reason": None}
     assert (stack.paths.packs / pack / "grounding" / "facts.md").exists()
     assert (await stack.client.get("/agents/nobody")).status_code == 404
     assert (await stack.client.get("/health")).json() == {"status": "ok"}

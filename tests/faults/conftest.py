@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -149,6 +150,16 @@ class Faults:
         eventually(lambda: len(receipts(persona)) > after, what="the receipt")
         (receipt,) = receipts(persona)[after:]
         return receipt
+
+
+@contextlib.contextmanager
+def full(folder: Path, options: str) -> Iterator[None]:
+    """Cover a folder with a volume that has no room."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture(scope="session")

@@ -47,12 +47,14 @@ BEFORE_THE_ANSWER = (
     row("create is done and its answer lost", "engine", Fault(CREATE, Kind.LOSE)),
     row("create is done and never answered", "timeout", Fault(CREATE, Kind.SWALLOW)),
     row("create is slow", "", Fault(CREATE, Kind.DELAY, seconds=0.7)),
+    row("attach is slow", "", Fault(ATTACH, Kind.DELAY, seconds=0.7)),
     row("attach is refused with 500", "engine", Fault(ATTACH, Kind.STATUS, 500)),
     row("attach finds no container", "engine", Fault(ATTACH, Kind.STATUS, 404)),
     row("attach is answered with something else", "engine", Fault(ATTACH, Kind.NONSENSE)),
     row("attach is not answered", "timeout", Fault(ATTACH, Kind.HANG)),
     row("attach has its connection closed", "engine", Fault(ATTACH, Kind.CLOSE)),
     row("attach is done and its answer lost", "engine", Fault(ATTACH, Kind.LOSE)),
+    row("start is slow", "", Fault(START, Kind.DELAY, seconds=0.7)),
     row("start is refused with 500", "engine", Fault(START, Kind.STATUS, 500)),
     row("start finds no container", "engine", Fault(START, Kind.STATUS, 404)),
     row("start is not answered", "timeout", Fault(START, Kind.HANG)),
@@ -76,6 +78,7 @@ BEFORE_THE_ANSWER = (
     ),
 )
 AFTER_THE_ANSWER = (
+    row("wait is slow", "", Fault(WAIT, Kind.DELAY, seconds=0.7)),
     row("wait is refused with 500", "", Fault(WAIT, Kind.STATUS, 500)),
     row("wait is not answered", "", Fault(WAIT, Kind.HANG)),
     row("wait has its connection closed", "", Fault(WAIT, Kind.CLOSE)),
@@ -88,12 +91,14 @@ AFTER_THE_ANSWER = (
     row("events break off", "", Fault(EVENTS, Kind.BREAK)),
 )
 AT_THE_END = (
+    row("kill is slow", "cancelled", Fault(KILL, Kind.DELAY, seconds=0.7)),
     row("kill is refused with 500", "cancelled", Fault(KILL, Kind.STATUS, 500)),
     row("kill finds no container", "cancelled", Fault(KILL, Kind.STATUS, 404)),
     row("kill conflicts", "cancelled", Fault(KILL, Kind.STATUS, 409)),
     row("kill is not answered", "cancelled", Fault(KILL, Kind.HANG)),
     row("kill has its connection closed", "cancelled", Fault(KILL, Kind.CLOSE)),
     row("kill is done and its answer lost", "cancelled", Fault(KILL, Kind.LOSE)),
+    row("remove is slow", "cancelled", Fault(REMOVE, Kind.DELAY, seconds=0.7)),
     row("remove is refused with 500", "cancelled", Fault(REMOVE, Kind.STATUS, 500)),
     row("remove is not answered", "cancelled", Fault(REMOVE, Kind.HANG)),
     row("remove is done and its answer lost", "cancelled", Fault(REMOVE, Kind.LOSE)),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import httpx2 as httpx
 import pytest
 
+from tests.faults.conftest import full
 from tests.harness.engine import IMAGE, QUICK_IMAGE
 from tests.harness.engine_proxy import Operation
 from tests.harness.stack import eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.faults.conftest import Faults
@@ -162,13 +160,3 @@ def test_a_full_packs_volume_stops_the_spawner_and_leaves_no_half_pack(
         assert "No space left on device" in line["reason"]
         assert [path.name for path in tmp_path.iterdir()] in ([], [".owner"])
     faults.nothing_is_left()
-
-
-@contextlib.contextmanager
-def full(folder: Path, options: str) -> Iterator[None]:
-    """Cover a folder with a volume that has no room."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)

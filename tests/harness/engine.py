@@ -48,7 +48,13 @@ PROC = Path("/proc")
 
 
 def answer(path: Path, target: str) -> bytes | None:
-    """Return the body of a 200 to `GET target` on a Unix socket, or None when there is no such answer.
+    """Return the body of a 200 to `GET target` on a Unix socket, or None when there is no such answer."""
+    status, body = exchange(path, "GET", target)
+    return body if status == 200 else None
+
+
+def exchange(path: Path, method: str, target: str) -> tuple[int, bytes]:
+    """Return status and body of the answer to a request on a Unix socket; 0 when there is none.
 
     By hand, because neither docker-py nor httpx2 closes the connection that a socket refuses.
     """
@@ -56,11 +62,12 @@ def answer(path: Path, target: str) -> bytes | None:
     with socket.socket(socket.AF_UNIX) as asking, contextlib.suppress(OSError):
         asking.settimeout(5)
         asking.connect(str(path))
-        asking.sendall(f"GET {target} HTTP/1.0\r\nhost: test\r\n\r\n".encode())
+        asking.sendall(f"{method} {target} HTTP/1.0\r\nhost: test\r\n\r\n".encode())
         while piece := asking.recv(65536):
             data += piece
     head, _, body = data.partition(b"\r\n\r\n")
-    return body if b" 200 " in head.partition(b"\r\n")[0] else None
+    words = head.partition(b"\r\n")[0].split()
+    return (int(words[1]), body) if len(words) > 1 else (0, b"")
 
 
 @dataclass

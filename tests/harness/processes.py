@@ -25,7 +25,7 @@ import httpx2 as httpx
 from runtime.spawner import __main__ as spawner_process
 from runtime.spawner import engine, service
 from runtime.spawner.settings import Paths
-from tests.harness.engine import IMAGE, answer
+from tests.harness.engine import IMAGE, answer, exchange
 from tests.harness.stack import KEY, REPO, eventually, free_port, message
 
 if TYPE_CHECKING:
@@ -283,6 +283,11 @@ class Processes:
         told = answer(self.run / f"{name}.sock", "/status")
         assert told is not None, f"{name} does not answer"
         return dict(json.loads(told))
+
+    def reload(self) -> tuple[int, dict[str, Any]]:
+        """Ask the spawner for a reload; returns the status and the answer."""
+        status, body = exchange(self.run / "spawner.sock", "POST", "/reload")
+        return status, dict(json.loads(body))
 
     def receipts(self, persona: str = "tester") -> list[dict[str, Any]]:
         """Return the front's line of each turn."""

@@ -247,6 +247,11 @@ class Stack:
         assert reply.status_code < 300, reply.text
         return marker
 
+    def release(self, marker: str) -> None:
+        """Let the model go on with a step that it holds."""
+        reply = httpx.post(self.model_url + "/release", params={"marker": marker}, timeout=10)
+        assert reply.status_code < 300, reply.text
+
     def requests(self, marker: str) -> list[dict[str, Any]]:
         """Return what the upstream was sent for a marker: headers and bodies."""
         reply = httpx.get(self.model_url + "/requests", params={"marker": marker}, timeout=10)

@@ -1,7 +1,7 @@
 """The whole line from A2A over HTTP to a process, without engine, network or CLI: a stub plays its part.
 
-What the stub leaves out: everything that the CLI does by itself. tests/hermetic/test_same_answer.py runs the
-real one, with and without its container.
+What the stub leaves out: everything that the CLI does by itself. tests/contract/test_cli_unsandboxed.py runs
+the real one, with and without its container.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -199,10 +200,63 @@ def alive(pid: int) -> bool:
     return state not in "ZX"
 
 
+def gone(pid: int) -> bool:
+    """Say whether a process has ended, after waiting a while for that; it need not be a child of ours."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    try:
+        return bool(poll.poll(20_000))
+    finally:
+        os.close(pidfd)
+
+
 def wait_for(path: Path) -> None:
     """Return when there is a file; a stub tells in no other way that it runs."""
     while not path.exists():
         signal.sigtimedwait((), 0.01)
+
+
+def inside(folder: Path) -> list[Path]:
+    """Return what is in a folder."""
+    return list(folder.iterdir())
+
+
+def wait_for_any(folder: Path) -> None:
+    """Return when there is anything in a folder."""
+    while not inside(folder):
+        signal.sigtimedwait((), 0.001)
+
+
+class Clock:
+    """The running loop's clock, which a test moves and stops, so that no test waits for a deadline."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        loop = asyncio.get_running_loop()
+        self._real = loop.time
+        self._ahead = 0.0
+        self._stopped: float | None = None
+        monkeypatch.setattr(loop, "time", self._time)
+
+    def leap(self, seconds: float) -> None:
+        """Move it forward."""
+        self._ahead += seconds
+
+    def stop(self) -> None:
+        """Let it stand still: from now on nothing happens because time passes."""
+        self._stopped = self._time()
+
+    def _time(self) -> float:
+        return self._real() + self._ahead if self._stopped is None else self._stopped
+
+
+@pytest.fixture
+async def clock() -> AsyncGenerator[Clock, None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield Clock(monkeypatch)
 
 
 class Kit:
@@ -216,7 +270,10 @@ class Kit:
     serving = staticmethod(serving)
     events_of = staticmethod(events_of)
     alive = staticmethod(alive)
+    gone = staticmethod(gone)
     wait_for = staticmethod(wait_for)
+    inside = staticmethod(inside)
+    wait_for_any = staticmethod(wait_for_any)
     MESSAGES = MESSAGES
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
+from runtime.unsandboxed import runner as runner_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +88,7 @@ async def test_a_stream_shows_steps_and_a_growing_answer_before_the_end(
         ([{"ignore": "SIGTERM"}, {"kind": "result", "text": "Stubborn."}, {"hang": True}], "Stubborn."),
         ([{"flood": "x" * 100}], "<error>"),
         ([{"flood": "\n" * 65536}], "<error>"),
+        ([{"flood": "{}"}], "<error>"),
     ],
 )
 async def test_whatever_the_cli_does_the_visitor_gets_one_answer(
@@ -115,36 +117,50 @@ async def test_a_lost_delta_is_mended_by_the_final_answer(stub: Any, kit: Any) -
     assert events == [Snapshot("The sky is "), Answer("The sky is blue.")]
 
 
-@pytest.mark.parametrize("steps", [[{"hang": True}], [{"flood": "{}"}], [{"stderr": "x"}, {"hang": True}]])
+@pytest.mark.parametrize("steps", [[], [{"stderr": "x"}], [{"say": {"type": "system"}}]])
 async def test_at_the_deadline_the_visitor_is_asked_to_try_again(
-    stub: Any, kit: Any, steps: list[dict[str, Any]]
+    stub: Any, kit: Any, clock: Any, steps: list[dict[str, Any]]
 ) -> None:
-    agent = stub.agent(timeout_seconds=1.0)
-    stub.play(kit.delta(LONG), *steps)
+    agent = stub.agent()
+    stub.play(kit.delta(LONG), *steps, {"record": str(stub.record)}, {"hang": True})
     async with kit.serving(stub.runner(agent), agent) as front:
-        assert await front.ask() in {"<timeout>", "<error>"}
+        asking = asyncio.create_task(front.ask())
+        await asyncio.to_thread(kit.wait_for, stub.record)
+        clock.leap(agent.limits.timeout_seconds - 0.5)
+        assert await asking == "<timeout>"
 
 
-async def test_a_cli_that_says_nothing_meets_the_deadline_within_the_turns_own_time(
-    stub: Any, kit: Any
+async def test_a_cli_that_says_nothing_meets_the_deadline_before_the_turns_own_time_is_over(
+    stub: Any, kit: Any, clock: Any
 ) -> None:
-    agent = stub.agent(timeout_seconds=1.0)
+    agent = stub.agent()
     runner = stub.runner(agent)
-    stub.play({"hang": True})
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    events = await kit.events_of(runner, agent)
+    stub.play({"record": str(stub.record)}, {"hang": True})
+    turn = asyncio.create_task(kit.events_of(runner, agent))
+    await asyncio.to_thread(kit.wait_for, stub.record)
+    clock.leap(agent.limits.timeout_seconds - 0.5)
+    clock.stop()  # whatever comes now does not wait for the end of the turn's time
+    (end,) = await turn
     await runner.aclose()
-    assert loop.time() - began < agent.limits.timeout_seconds
-    (end,) = events
     assert isinstance(end, Failed)
     assert end.cause is Cause.TIMEOUT
+    assert not kit.alive(stub.recorded()["pid"])
 
 
-async def test_the_result_counts_even_when_the_deadline_comes_after_it(stub: Any, kit: Any) -> None:
-    agent = stub.agent(timeout_seconds=1.0)
+async def test_the_result_counts_even_when_the_deadline_comes_after_it(
+    stub: Any, kit: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = stub.agent()
     runner = stub.runner(agent)
     stub.play(kit.result("In time."), {"hang": True})
+    hurry = runner_file._Turn.hurry
+
+    def late(turn: Any) -> None:
+        clock.leap(agent.limits.timeout_seconds - 1.5)
+        hurry(turn)
+        clock.leap(1.0)
+
+    monkeypatch.setattr(runner_file._Turn, "hurry", late)
     assert await kit.events_of(runner, agent) == [Answer("In time.")]
     await runner.aclose()
 

@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,10 +18,12 @@ import httpx2
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
 
 REPO = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 @pytest.fixture
@@ -84,7 +88,7 @@ def message(text: str) -> dict[str, Any]:
 
 
 async def test_a_front_answers_loudly_and_sigterm_ends_it_with_its_turn(
-    stub: Any, kit: Any, root: Path
+    stub: Any, kit: Any, root: Path, temporary: Path
 ) -> None:
     env = environment(stub)
     async with (
@@ -113,6 +117,62 @@ async def test_a_front_answers_loudly_and_sigterm_ends_it_with_its_turn(
         async with asyncio.timeout(20):
             assert await process.wait() == 0
     assert not kit.alive(stub.recorded()["pid"])
+    assert kit.inside(temporary) == []
+
+
+@contextlib.asynccontextmanager
+async def front_in_mid_turn(stub: Any, kit: Any, root: Path) -> AsyncGenerator[tuple[Any, Any], None]:
+    stub.play({"ignore": "SIGTERM"}, {"record": str(stub.record)}, {"hang": True})
+    async with (
+        front(root, environment(stub)) as (process, url, _said),
+        httpx2.AsyncClient(trust_env=False, timeout=20) as http,
+    ):
+        asking = asyncio.create_task(http.post(url, json=message("wait")))
+        async with asyncio.timeout(20):
+            await asyncio.to_thread(kit.wait_for, stub.record)
+        yield process, asking
+
+
+@pytest.mark.parametrize("number", [one for one in ENDING if one is not signal.SIGTERM])
+async def test_a_front_whose_terminal_asks_it_to_end_ends_its_turn_and_removes_the_copy(
+    stub: Any, kit: Any, root: Path, temporary: Path, number: signal.Signals
+) -> None:
+    async with front_in_mid_turn(stub, kit, root) as (process, asking):
+        process.send_signal(number)
+        assert (await asking).json()["result"]["status"]["state"] == "canceled"
+        async with asyncio.timeout(20):
+            assert await process.wait() == 0
+    assert not kit.alive(stub.recorded()["pid"])
+    assert kit.inside(temporary) == []
+
+
+async def test_a_front_that_is_killed_takes_the_cli_with_it(
+    stub: Any, kit: Any, root: Path, temporary: Path
+) -> None:
+    async with front_in_mid_turn(stub, kit, root) as (process, asking):
+        process.kill()
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await asking
+    assert kit.gone(stub.recorded()["pid"])
+    (left,) = kit.inside(temporary)
+    shutil.rmtree(left)
+
+
+@pytest.mark.parametrize("number", ENDING)
+async def test_a_front_that_is_asked_to_end_during_its_start_leaves_no_copy(
+    stub: Any, kit: Any, root: Path, temporary: Path, number: signal.Signals
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "runtime.server", "--agent", "ada", "--root", str(root)),
+        *("--sandbox", "none", "--port", str(free_port())),
+        stderr=subprocess.DEVNULL,
+        env=environment(stub),
+    )
+    async with asyncio.timeout(30):
+        await asyncio.to_thread(kit.wait_for_any, temporary)
+        process.send_signal(number)
+        assert await process.wait() == 0
+    assert kit.inside(temporary) == []
 
 
 @pytest.mark.parametrize(
@@ -189,11 +249,9 @@ def test_one_turn_that_cannot_be_is_a_sentence(
     assert done.stderr.startswith("gatehouse: ")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_turn_and_what_it_started(
-    stub: Any, kit: Any, root: Path, number: signal.Signals
-) -> None:
-    stub.play({"record": str(stub.record)}, kit.used("Grep"), {"hang": True})
+@contextlib.contextmanager
+def one_turn(stub: Any, root: Path) -> Iterator[Any]:
+    """Start one turn, in a session of its own as a terminal's last program is once that is closed."""
     command = [sys.executable, "-m", "runtime.unsandboxed", "--agent", "ada", "--root", str(root)]
     with subprocess.Popen(
         command,
@@ -201,13 +259,102 @@ def test_a_signal_ends_the_turn_and_what_it_started(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment(stub),
+        start_new_session=True,
     ) as process:
         assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(b"hi")
         process.stdin.close()
-        process.stdout.readline()
-        assert json.loads(process.stdout.readline())["event"] == "step"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def reach_the_step(process: Any) -> None:
+    assert json.loads(process.stdout.readline())["event"] == "planned"
+    assert json.loads(process.stdout.readline())["event"] == "step"
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_ends_the_turn_and_what_it_started_and_removes_the_copy(
+    stub: Any, kit: Any, root: Path, temporary: Path, number: signal.Signals
+) -> None:
+    stub.play({"record": str(stub.record)}, kit.used("Grep"), {"hang": True})
+    with one_turn(stub, root) as process:
+        reach_the_step(process)
         process.send_signal(number)
         assert process.wait(timeout=30) == 130
     assert not kit.alive(stub.recorded()["pid"])
+    assert kit.inside(temporary) == []
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_signal_during_the_start_leaves_no_copy(
+    stub: Any, kit: Any, root: Path, temporary: Path, number: signal.Signals
+) -> None:
+    stub.play({"hang": True})
+    with one_turn(stub, root) as process:
+        kit.wait_for_any(temporary)
+        process.send_signal(number)
+        assert process.wait(timeout=30) == 130
+    assert kit.inside(temporary) == []
+
+
+def test_a_turn_whose_own_process_is_killed_takes_the_cli_with_it(
+    stub: Any, kit: Any, root: Path, temporary: Path
+) -> None:
+    stub.play({"ignore": "SIGTERM"}, {"record": str(stub.record)}, kit.used("Grep"), {"hang": True})
+    with one_turn(stub, root) as process:
+        reach_the_step(process)
+        process.kill()
+        assert process.wait(timeout=30) == -signal.SIGKILL
+    assert kit.gone(stub.recorded()["pid"])
+    (left,) = kit.inside(temporary)  # nobody was there to remove it, as the how-to says
+    assert left.name.startswith("gatehouse-")
+    shutil.rmtree(left)
+
+
+def test_a_turn_that_nobody_reads_any_more_ends(stub: Any, kit: Any, root: Path, temporary: Path) -> None:
+    stub.play({"record": str(stub.record)}, kit.used("Grep"), {"hang": True})
+    with one_turn(stub, root) as process:
+        reach_the_step(process)
+        process.stdout.close()
+        assert process.wait(timeout=15) == 1
+    assert not kit.alive(stub.recorded()["pid"])
+    assert kit.inside(temporary) == []
+
+
+def test_a_turn_under_nohup_outlasts_its_terminal(stub: Any, kit: Any, root: Path, tmp_path: Path) -> None:
+    released = tmp_path / "released"
+    stub.play(kit.used("Grep"), {"wait": str(released)}, kit.result("Done."))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a child inherits that, as from nohup
+    try:
+        with one_turn(stub, root) as process:
+            reach_the_step(process)
+            process.send_signal(signal.SIGHUP)
+            released.touch()
+            assert json.loads(process.stdout.readline())["text"] == "Done."
+            assert process.wait(timeout=30) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_demo_whose_sockets_find_no_room_is_refused_at_the_start_with_the_room_there_is(
+    stub: Any, kit: Any, root: Path, temporary: Path
+) -> None:
+    deep = temporary / ("d" * 100)
+    deep.mkdir()
+    asked = ("runtime.unsandboxed", "--agent", "ada", "--root", str(root))
+    env = environment(stub, MODEL="demo", TMPDIR=str(deep))
+    done = run(*asked, env=env, said="When?")
+    assert done.returncode == 4, done.stderr
+    assert kit.inside(deep) == []
+    deep.rmdir()
+    most = re.search(r"set TMPDIR to a folder with a path of at most (\d+) bytes", done.stderr)
+    assert most is not None, done.stderr
+    just = temporary / ("j" * (int(most[1]) - len(os.fsencode(temporary)) - 1))
+    just.mkdir()
+    done = run(*asked, env=env | {"TMPDIR": str(just)}, said="When?")
+    assert done.returncode == 0, done.stderr
+    assert kit.inside(just) == []
+    just.rmdir()

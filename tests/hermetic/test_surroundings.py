@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -153,6 +156,16 @@ async def test_a_page_that_calls_this_machine_by_another_name_is_refused(
     assert answer.status_code == status
 
 
+@pytest.mark.control("BARE-01")
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [("http://127.0.0.1:3000", 200), ("http://localhost", 200), ("https://evil.example", 403), ("null", 403)],
+)
+async def test_a_page_of_another_site_runs_no_turn(front: Any, origin: str, status: int) -> None:
+    answer = await front.http.get("/health", headers={"host": "127.0.0.1", "origin": origin})
+    assert answer.status_code == status
+
+
 def test_the_card_and_the_banner_say_it_too(stub: Any) -> None:
     folder = stub.folder / "instances" / "ada"
     folder.mkdir(parents=True)
@@ -181,3 +194,36 @@ def test_without_a_server_library_the_demo_says_so_and_the_clis_own_model_works(
     runner = outside.start(stub.agent(), stub.environ, stub.folder)
     assert runner.model.demo is False
     runner.snapshot.remove()
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["not by this kernel", "not by this system"])
+def test_where_the_end_of_a_process_cannot_be_waited_for_nothing_starts(
+    stub: Any, kit: Any, temporary: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
+) -> None:
+    def unknown(_pid: int) -> int:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    if there:
+        monkeypatch.setattr(os, "pidfd_open", unknown)
+    else:
+        monkeypatch.delattr(os, "pidfd_open")
+    with pytest.raises(HostError, match=r"need Linux 5\.3 or later"):
+        outside.start(stub.agent(), stub.environ, stub.folder)
+    assert kit.inside(temporary) == []
+
+
+async def test_the_cli_is_started_with_the_signals_and_the_environment_that_it_would_have_by_itself(
+    stub: Any, kit: Any, tmp_path: Path
+) -> None:
+    stub.program.write_text(
+        f"#!/bin/sh\ngrep SigIgn /proc/self/status >{tmp_path}/signals\n"
+        f"tr '\\0' '\\n' </proc/$$/environ >{tmp_path}/environ\n"
+    )
+    agent = stub.agent()
+    runner = stub.runner(agent)
+    given = set(runner.environment("", tmp_path))
+    await kit.events_of(runner, agent)
+    await runner.aclose()
+    ignored = int((tmp_path / "signals").read_text().split()[1], 16)
+    assert ignored & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
+    assert {line.partition("=")[0] for line in (tmp_path / "environ").read_text().splitlines()} == given

@@ -27,6 +27,7 @@ A STEP is an object with any of:
     "cut": true            break the connection after the text's deltas ("before": after the head)
     "hang": true           send nothing more after the text's deltas ("before": no byte at all)
                            a request that is not streamed is cut or hangs as with "before"
+    "hold": true           send nothing before `POST /release?marker=M`
     "echo": true           the text is the request's headers as JSON (what a reflecting upstream would leak)
     "raw": [str, ...]      these bytes as the event stream, one body chunk each
     "usage": {...}         put into the message's usage instead of the estimate
@@ -81,6 +82,7 @@ class Script:
 
     steps: list[dict[str, Any]]
     played: collections.Counter[int] = field(default_factory=collections.Counter)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
 
     def step(self, position: int) -> dict[str, Any] | None:
         """Return the step for a request that already holds `position` tool calls."""
@@ -139,6 +141,8 @@ class ScriptedModel:
         script = self.scripts.get(record["marker"])
         position = tool_turns(body)
         step = (script.step(position) if script else None) or {"text": DEFAULT_TEXT}
+        if script and step.get("hold"):
+            await script.released.wait()
         if "status" in step:
             await self._fail(step, send)
         elif step.get("hang") == "before" or (step.get("hang") and not body.get("stream")):
@@ -280,6 +284,10 @@ def application(model: ScriptedModel | None = None) -> Starlette:
             model.scripts.pop(marker, None)
         return Response(status_code=204)
 
+    async def release(request: Request) -> Response:
+        model.scripts[request.query_params["marker"]].released.set()
+        return Response(status_code=204)
+
     async def requests(request: Request) -> Response:
         if request.method == "DELETE":
             model.requests.clear()
@@ -295,6 +303,7 @@ def application(model: ScriptedModel | None = None) -> Starlette:
             Route("/v1/messages", Endpoint(model.messages), methods=["POST"]),
             Route("/v1/messages/count_tokens", Endpoint(model.count_tokens), methods=["POST"]),
             Route("/script", script, methods=["PUT", "DELETE"]),
+            Route("/release", release, methods=["POST"]),
             Route("/requests", requests, methods=["GET", "DELETE"]),
             Route("/health", health, methods=["GET"]),
         ]

@@ -33,7 +33,17 @@ def test_not_this_machine_for_certain(host: str) -> None:
 
 @pytest.mark.parametrize(
     ("header", "host"),
-    [("127.0.0.1:8011", "127.0.0.1"), ("[::1]:8011", "::1"), ("[::1]", "::1"), ("a.b", "a.b"), ("", "")],
+    [
+        ("127.0.0.1:8011", "127.0.0.1"),
+        ("[::1]:8011", "::1"),
+        ("[::1]", "::1"),
+        ("a.b", "a.b"),
+        ("", ""),
+        ("[::1]evil.com", ""),
+        ("[::1]:x", ""),
+        ("127.0.0.1:8011:9", ""),
+        ("a@127.0.0.1", ""),
+    ],
 )
 def test_the_host_of_a_header(header: str, host: str) -> None:
     assert host_of(header) == host

@@ -111,8 +111,8 @@ async def test_a_new_definition_that_the_spawner_serves_too_ends_not_ready_at_on
     assert await readiness.ask() is None
     now = LASTING_SECONDS
     assert await readiness.ask() is not None
-    readiness.expect("new")
-    assert (readiness.digest, readiness.reason) == ("new", None)
+    readiness.expect("new", "q")
+    assert (readiness.digest, readiness.pack, readiness.reason) == ("new", "q", None)
     assert await readiness.ask() is None
     assert spawner.asked == 3
 
@@ -129,10 +129,35 @@ async def test_an_answer_that_was_on_its_way_during_the_swap_is_judged_by_the_ne
     readiness = Readiness(Slow(GOOD), "ada", "old", clock=lambda: 0.0)
     asking = asyncio.create_task(readiness.ask())
     await asked.wait()
-    readiness.expect("d")
+    readiness.expect("d", "q")
     release.set()
     assert await asking is None
     assert readiness.spawner_digest == "d"
+
+
+async def test_a_spawner_that_runs_the_definition_no_more_is_a_reason_at_once() -> None:
+    now = 0.0
+    spawner = Spawner(GOOD | {"previous": None, "reason": None})
+    readiness = Readiness(spawner, "ada", "d", clock=lambda: now)
+    await readiness.wait(5, poll_seconds=0)
+    reasons = []
+    for previous in ("d", "other", None):
+        spawner.answers = [GOOD | {"digest": "new", "previous": previous, "reason": None}]
+        now += FRESH_SECONDS
+        reasons.append(await readiness.ask())
+    said = "the spawner runs the definition no more that the front serves"
+    assert reasons == [None, said, said]
+
+
+async def test_a_spawner_that_would_answer_nobody_is_a_reason_and_what_is_unknown_stays_as_it_was() -> None:
+    now = 0.0
+    away = GOOD | {"demo": None, "reason": "the model proxy does not answer"}
+    readiness = Readiness(Spawner(away, away, GOOD, away), "ada", "d", clock=lambda: now)
+    assert await readiness.ask() == away["reason"]
+    await readiness.wait(5, poll_seconds=0)
+    assert (await readiness.ask(), readiness.demo) == (None, True)
+    now = FRESH_SECONDS
+    assert (await readiness.ask(), readiness.demo) == (away["reason"], True)
 
 
 async def test_whether_it_is_the_demo_is_kept_fresh_while_nobody_asks() -> None:

@@ -63,6 +63,7 @@ async def test_a_definition_that_the_spawner_serves_is_served_and_said_to_be_new
     now.follow(lambda one: told.append(one.digest))
     reload = Reload(now, Spawner(NEW), lambda: NEW)
     assert await reload() == {"agent": "ada", "digest": NEW.digest, "changed": True}
+    assert now.now.pack == "p"
     assert (now.agent.persona, now.now.digest, told) == (NEW.persona, NEW.digest, [NEW.digest])
     assert now.now.loaded_at >= before.loaded_at
     assert await reload() == {"agent": "ada", "digest": NEW.digest, "changed": False}

@@ -43,6 +43,13 @@ class Files:
         assert ready is not None
         return ready.pack.digest
 
+    def defined(self) -> list[str]:
+        """Return the models of the definitions that can be asked for, the one that is served last."""
+        both = (self.catalogue.previous("tester"), self.catalogue.get("tester"))
+        for one in both:
+            assert one is None or self.catalogue.defined("tester", one.agent.digest) is one
+        return [one.agent.model for one in both if one is not None]
+
     def on_disk(self) -> set[str]:
         return {path.name for path in self.folder.iterdir()}
 
@@ -73,7 +80,7 @@ async def test_a_load_says_of_each_agent_whether_it_changed(files: Files, agent:
     assert (third["tester"]["changed"], third["tester"]["pack"]) == (True, again["tester"]["pack"])
 
 
-async def test_what_nothing_serves_and_no_turn_has_leaves_the_disk_at_once(files: Files) -> None:
+async def test_what_nobody_can_ask_for_and_no_turn_has_leaves_the_disk_at_once(files: Files) -> None:
     await files.catalogue.load()
     files.write("tester", "The sky is red.\n")
     await files.catalogue.load()
@@ -283,21 +290,43 @@ async def test_stale_tells_the_problems_of_files_that_are_wrong_now(files: Files
     assert (await files.catalogue.compare())["tester"] == {"stale": None, "detail": "no space"}
 
 
-async def test_a_front_that_is_not_reloaded_yet_may_ask_for_the_time_that_it_knows(
+async def test_the_definition_before_stays_with_its_pack_until_the_next_takes_its_place(
     files: Files, agent: AgentDefinition
 ) -> None:
-    def seconds() -> tuple[float, float]:
-        ready = files.catalogue.get("tester")
-        assert ready is not None
-        return ready.agent.limits.timeout_seconds, ready.asked_seconds_max
-
-    await files.catalogue.load()
-    assert seconds() == (90, 90)
-    for timeout, most in ((20, 90), (40, 90), (120, 120)):
-        limits = dataclasses.replace(agent.limits, timeout_seconds=timeout)
-        files.agents["tester"] = dataclasses.replace(agent, limits=limits)
+    definitions = [dataclasses.replace(agent, model=model) for model in ("first", "second", "third")]
+    packs = []
+    for number, one in enumerate(definitions):
+        files.agents["tester"] = one
+        files.write("tester", f"Number {number}.\n")
         await files.catalogue.load()
-        assert seconds() == (timeout, most)
+        packs.append(files.pack("tester"))
+        assert files.defined() == [old.model for old in definitions[: number + 1]][-2:]
+        assert files.on_disk() == set(packs[-2:])
+    assert files.catalogue.defined("tester", definitions[0].digest) is None
+    assert files.catalogue.defined("other", definitions[2].digest) is None
+    kept = files.catalogue.defined("tester", definitions[1].digest)
+    assert kept is not None
+    assert (kept.agent, kept.pack.digest) == (definitions[1], packs[1])
+    assert pack_digest(files.folder / packs[1]) == packs[1]
+    await files.catalogue.sweep()
+    assert files.on_disk() == set(packs[1:])
+
+
+async def test_a_reload_without_a_new_definition_keeps_the_one_before(
+    files: Files, agent: AgentDefinition
+) -> None:
+    await files.catalogue.load()
+    first = files.pack("tester")
+    files.agents["tester"] = dataclasses.replace(agent, model="second")
+    await files.catalogue.load()
+    for text in ("The sky is blue.\n", "The sky is red.\n"):
+        files.write("tester", text)
+        await files.catalogue.load()
+        assert files.defined() == [agent.model, "second"]
+        assert files.on_disk() == {first, files.pack("tester")}
+    files.agents["tester"] = agent
+    await files.catalogue.load()
+    assert files.defined() == ["second", agent.model]
 
 
 def test_a_pack_that_is_only_looked_at_is_not_kept(agent: AgentDefinition, tmp_path: Path) -> None:

@@ -64,17 +64,19 @@ def test_sigterm_stops_it_with_exit_code_zero(monkeypatch: pytest.MonkeyPatch) -
     assert program.main() == 0
 
 
-async def test_a_reaper_that_dies_ends_the_process_instead_of_leaving_it_without_one(
-    paths: Paths, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("clock", ["keep_reaping", "keep_sweeping"])
+async def test_a_clock_that_dies_ends_the_process_instead_of_leaving_it_without_one(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, clock: str
 ) -> None:
     class Broken(Spawner):
         async def prepare(self) -> None:
             self.not_ready = None
 
-        async def keep_reaping(self) -> None:
-            raise LookupError("a bug in the reaper")
+    async def die(_self: object) -> None:
+        raise LookupError("a bug in it")
 
+    monkeypatch.setattr(Broken, clock, die)
     monkeypatch.setattr(program, "Spawner", Broken)
-    with pytest.raises(LookupError, match="a bug in the reaper"):
+    with pytest.raises(LookupError, match="a bug in it"):
         async with asyncio.timeout(5):
             await program.serve(read_settings({}), paths, asyncio.Event())

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,9 @@ from runtime.spawner.output import (
     Output,
     Stream,
 )
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 def frame(stream: int, payload: bytes) -> bytes:
@@ -94,3 +100,36 @@ def test_of_stderr_only_the_tail_is_kept() -> None:
     tail = output.untrusted_stderr_tail
     assert tail.endswith("\N{REPLACEMENT CHARACTER} the end")
     assert len(tail) == STDERR_TAIL_BYTES
+
+
+def steps_of(splitter: LineSplitter, data: bytes) -> tuple[int, list[Line | Dropped]]:
+    """Return how many lines of Python it takes to feed `data`, and what that gives."""
+    steps = 0
+
+    def traced(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal steps
+        steps += event == "line"
+        return traced
+
+    before = sys.gettrace()
+    sys.settrace(traced)
+    try:
+        found = splitter.feed(data)
+    finally:
+        sys.settrace(before)
+    return steps, found
+
+
+def test_a_flood_of_line_feeds_yields_nothing_and_takes_no_step_for_each_of_them() -> None:
+    few, nothing = steps_of(LineSplitter(), b"\n" * 2)
+    many, still_nothing = steps_of(LineSplitter(), b"\n" * 65_536)
+    assert nothing == still_nothing == []
+    assert 0 < many == few
+
+
+def test_a_flood_of_line_feeds_after_half_a_line_ends_it_and_begins_none() -> None:
+    splitter = LineSplitter()
+    assert splitter.feed(b"half") == []
+    _steps, found = steps_of(splitter, b" a line" + b"\n" * 65_536 + b"next")
+    assert found == [Line(b"half a line")]
+    assert splitter.finish() == [Line(b"next")]

@@ -11,6 +11,7 @@ from runtime.spawner.request import MAX_BODY_BYTES, MAX_PROMPT_BYTES, BadRequest
 
 GOOD: dict[str, Any] = {
     "agent": "ada",
+    "definition": "0123456789abcdef" * 4,
     "context": "c-1",
     "visitor": "v.1",
     "prompt": "When?",
@@ -22,7 +23,7 @@ def parsed_with(**changes: Any) -> Any:
     return parse_turn_request(json.dumps(GOOD | changes).encode())
 
 
-def test_a_request_of_five_fields_is_taken() -> None:
+def test_a_request_of_six_fields_is_taken() -> None:
     request = parsed_with()
     assert request.model_dump() == GOOD
 
@@ -78,7 +79,7 @@ def test_a_field_given_twice_is_refused_even_with_the_same_value(name: str) -> N
     "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", '"90"', "0", "0.5", "-1", "null"]
 )
 def test_a_timeout_that_is_no_number_from_one_up_is_refused(number: str) -> None:
-    body = json.dumps(GOOD).replace("90", number)
+    body = json.dumps(GOOD).replace(": 90", f": {number}")
     with pytest.raises(BadRequestError):
         parse_turn_request(body.encode())
 
@@ -88,6 +89,14 @@ def test_a_timeout_that_is_no_number_from_one_up_is_refused(number: str) -> None
 def test_an_id_outside_its_pattern_is_refused(name: str, value: object) -> None:
     with pytest.raises(BadRequestError, match=f"^{name}: "):
         parsed_with(**{name: value})
+
+
+@pytest.mark.parametrize(
+    "value", ["", "0" * 63, "0" * 65, "A" * 64, "g" * 64, "0" * 64 + "\n", "٣" * 64, None, 7, ["0" * 64]]
+)
+def test_a_definition_that_is_no_digest_is_refused(value: object) -> None:
+    with pytest.raises(BadRequestError, match=r"^definition: "):
+        parsed_with(definition=value)
 
 
 def test_the_prompts_limit_is_in_bytes_not_characters() -> None:

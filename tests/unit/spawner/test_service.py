@@ -141,7 +141,7 @@ class Rig:
     def change(self, number: int = 0) -> None:
         agent = self.agents["tester"]
         (agent.grounding.directory / "facts.md").write_text(f"The sky is red {number}.\n")
-        self.agents["tester"] = dataclasses.replace(agent, model="opus")
+        self.agents["tester"] = dataclasses.replace(agent, model=("opus", "haiku")[number])
 
     def pack(self) -> str:
         ready = self.spawner.agent("tester")
@@ -151,9 +151,14 @@ class Rig:
     def on_disk(self) -> set[str]:
         return {path.name for path in self.packs.iterdir() if not path.name.startswith(".")}
 
+    def body(self, **changes: Any) -> dict[str, Any]:
+        ready = self.spawner.agent("tester")
+        assert ready is not None
+        ids = {"agent": "tester", "definition": ready.agent.digest, "context": "c", "visitor": "v"}
+        return ids | {"prompt": "p", "timeout_seconds": 60.0} | changes
+
     async def turn(self, **changes: Any) -> list[dict[str, Any]]:
-        body = {"agent": "tester", "context": "c", "visitor": "v", "prompt": "p", "timeout_seconds": 60.0}
-        answer = await self.front.post("/turns", json=body | changes)
+        answer = await self.front.post("/turns", json=self.body(**changes))
         assert answer.status_code == 200, answer.text
         return [json.loads(line) for line in answer.text.splitlines()]
 
@@ -246,7 +251,7 @@ async def test_a_reload_serves_the_new_definition_and_pack_to_the_front_and_to_t
     events = await rig.turn()
     assert [event["event"] for event in events] == ["started", "end"]
     assert (rig.engine.packs(), rig.doors.models) == ([{rig.pack()}], ["opus"])
-    assert rig.on_disk() == {rig.pack()}
+    assert rig.on_disk() == {before["pack"], rig.pack()}
 
 
 @pytest.mark.control("PACK-02")
@@ -254,20 +259,21 @@ async def test_a_turn_between_its_start_and_its_container_keeps_definition_and_p
     rig: Rig,
 ) -> None:
     await rig.spawner.prepare()
-    old = rig.pack()
+    old, packs = rig.pack(), []
     async with held(rig, rig.engine.may_create, rig.engine.creating) as turn:
         for number in range(2):
             rig.change(number)
             assert (await rig.ops.post("/reload")).status_code == 200
+            packs.append(rig.pack())
         await rig.spawner.sweep()
         assert rig.engine.bodies == []
-        assert rig.on_disk() == {old, rig.pack()}
+        assert rig.on_disk() == {old, *packs}
         assert pack_digest(rig.packs / old) == old
         rig.engine.may_create.set()
         await turn
     assert (rig.engine.packs(), rig.doors.models) == ([{old}], ["sonnet"])
     await rig.spawner.sweep()
-    assert rig.on_disk() == {rig.pack()}
+    assert rig.on_disk() == set(packs)
 
 
 async def test_the_pack_of_a_running_turn_stays_until_its_container_is_gone(rig: Rig) -> None:
@@ -276,14 +282,17 @@ async def test_the_pack_of_a_running_turn_stays_until_its_container_is_gone(rig:
     async with held(rig, rig.engine.may_end, rig.engine.all_created) as turn:
         rig.change()
         assert (await rig.ops.post("/reload")).status_code == 200
+        before = rig.pack()
+        rig.change(1)
+        assert (await rig.ops.post("/reload")).status_code == 200
         status = (await rig.ops.get("/status")).json()
         assert (status["running"], status["agents"]["tester"]["running"]) == (1, 1)
         await rig.spawner.sweep()
-        assert rig.on_disk() == {old, rig.pack()}
+        assert rig.on_disk() == {old, before, rig.pack()}
         rig.engine.may_end.set()
         assert (await turn)[-1]["reason"] == "exited"
     await rig.spawner.sweep()
-    assert rig.on_disk() == {rig.pack()}
+    assert rig.on_disk() == {before, rig.pack()}
 
 
 @pytest.mark.control("PACK-02")
@@ -324,11 +333,12 @@ async def test_a_reload_that_fails_tells_every_problem_and_the_old_pack_serves_o
 
 async def test_two_reloads_at_once_both_answer_and_end_on_the_last_files(rig: Rig) -> None:
     await rig.spawner.prepare()
+    old = rig.pack()
     rig.change()
     answers = await asyncio.gather(*(rig.ops.post("/reload") for _ in range(2)))
     assert [answer.status_code for answer in answers] == [200, 200]
     assert sorted(answer.json()["agents"]["tester"]["changed"] for answer in answers) == [False, True]
-    assert rig.on_disk() == {rig.pack()}
+    assert rig.on_disk() == {old, rig.pack()}
 
 
 async def test_no_reload_before_the_spawner_is_ready_and_none_while_it_stops(rig: Rig) -> None:
@@ -387,21 +397,64 @@ async def test_a_model_proxy_that_is_away_hides_nothing_else_of_the_status(rig: 
     assert (status["demo"], status["ready"], list(status["agents"])) == (None, True, ["tester"])
 
 
-async def test_a_longer_turn_than_a_lowered_timeout_is_cut_to_it_and_a_longer_one_still_is_400(
-    rig: Rig,
-) -> None:
+async def test_each_definition_s_turns_have_its_own_timeout(rig: Rig) -> None:
     await rig.spawner.prepare()
     agent = rig.agents["tester"]
-    rig.agents["tester"] = dataclasses.replace(
-        agent, limits=dataclasses.replace(agent.limits, timeout_seconds=20)
-    )
+    limits = dataclasses.replace(agent.limits, timeout_seconds=20.0)
+    rig.agents["tester"] = dataclasses.replace(agent, limits=limits)
     await rig.ops.post("/reload")
-    async with held(rig, rig.engine.may_create, rig.engine.creating):
-        ((turn, _task),) = rig.spawner._live.values()
-        assert turn.order.request.timeout_seconds == 20
-    body = {"agent": "tester", "context": "c", "visitor": "v", "prompt": "p", "timeout_seconds": 90.5}
-    answer = await rig.front.post("/turns", json=body)
-    assert (answer.status_code, answer.json()["detail"]) == (400, "timeout_seconds: more than 90.0")
+    old = {"definition": agent.digest}
+    assert (await rig.turn(timeout_seconds=90.0, **old))[-1]["reason"] == "exited"
+    for body, most in ((rig.body(timeout_seconds=20.5), 20.0), (rig.body(timeout_seconds=90.5, **old), 90.0)):
+        answer = await rig.front.post("/turns", json=body)
+        assert answer.status_code == 400
+        assert answer.json()["detail"] == f"timeout_seconds: more than {most}"
+    assert len(rig.engine.bodies) == 1
+
+
+@pytest.mark.control("PACK-02")
+async def test_a_turn_of_the_definition_before_runs_on_it_and_of_any_other_is_409(rig: Rig) -> None:
+    await rig.spawner.prepare()
+    first, pack = rig.body()["definition"], rig.pack()
+    rig.change()
+    await rig.ops.post("/reload")
+    told = (await rig.front.get("/agents/tester")).json()
+    assert (told["digest"], told["previous"]) == (rig.agents["tester"].digest, first)
+    await rig.turn(definition=first)
+    assert (rig.engine.packs(), rig.doors.models) == ([{pack}], ["sonnet"])
+    rig.change(1)
+    await rig.ops.post("/reload")
+    for digest in (first, "0" * 64):
+        answer = await rig.front.post("/turns", json=rig.body(definition=digest))
+        assert (answer.status_code, answer.json()) == (409, {"error": "definition-mismatch"})
+    answer = await rig.front.post("/turns", json=rig.body(agent="nobody", definition=first))
+    assert (answer.status_code, answer.json()["error"]) == (404, "unknown-agent")
+    assert len(rig.engine.bodies) == 1
+
+
+@pytest.mark.control("LIFE-03")
+async def test_the_reaper_s_clock_goes_on_while_a_sweep_waits_for_packs_that_are_built(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.spawner.service.INTERVAL_SECONDS", 0)
+    await rig.spawner.prepare()
+    looks = 0
+
+    async def containers(_label: str) -> list[Any]:
+        nonlocal looks
+        looks += 1
+        return []
+
+    monkeypatch.setattr(rig.engine, "containers", containers)
+    rig.spawner._catalogue._old_in_use = True
+    async with rig.spawner._catalogue._lock:  # as a load and a comparison hold it, for seconds
+        sweeping = asyncio.create_task(rig.spawner.keep_sweeping())
+        reaping = asyncio.create_task(rig.spawner.keep_reaping())
+        await until(lambda: looks >= 3)
+        assert rig.spawner._catalogue._old_in_use
+    await until(lambda: not rig.spawner._catalogue._old_in_use)
+    for clock in (sweeping, reaping):
+        clock.cancel()
 
 
 async def test_an_engine_that_is_away_shows_in_the_health_until_it_is_back_and_refuses_no_turn(
@@ -422,7 +475,8 @@ async def test_an_engine_that_is_away_shows_in_the_health_until_it_is_back_and_r
     away = True
     await until(lambda: rig.spawner.health is not None)
     assert (await rig.front.get("/health")).status_code == 503
-    assert (await rig.front.get("/agents/tester")).status_code == 503
+    told = (await rig.front.get("/agents/tester")).json()
+    assert (told["digest"], told["reason"]) == (rig.agents["tester"].digest, "no engine answers")
     assert [event["event"] for event in await rig.turn()] == ["started", "end"]
     away = False
     await until(lambda: rig.spawner.health is None)

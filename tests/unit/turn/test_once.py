@@ -24,7 +24,7 @@ from runtime.agents.definition import AgentDefinition, Card, Grounding, Limits, 
 from runtime.agents.instance import load_instance
 from runtime.errors import UsageError
 from runtime.serving import serving
-from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, TurnEvent, Usage
+from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, ToolFailed, TurnEvent, Usage
 from runtime.turn.once import main, run_once
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ async def test_an_answer_is_told_with_steps_first_text_and_usage_and_is_exit_0(
     assert [one["event"] for one in told] == ["planned", "step", "snapshot", "snapshot", "answer"]
     (plan,) = runner.plans
     assert (plan.agent, plan.context, plan.visitor, plan.timeout_seconds) == ("ada", "local", "operator", 7.0)
+    assert plan.definition == agent.digest
     assert plan.prompt == '{"from":"visitor","text":"Office hours?","now":true}'
     assert told[0] == {"event": "planned", "prompt_bytes": len(plan.prompt)}
     assert (told[1]["tool"], told[1]["label"]) == ("Read", "Reading hours.md")
@@ -107,6 +108,17 @@ async def test_an_answer_is_told_with_steps_first_text_and_usage_and_is_exit_0(
     assert last["first_text_seconds"] == told[2]["seconds"]
     assert 0 <= told[1]["seconds"] <= told[2]["seconds"] <= told[3]["seconds"] <= last["seconds"]
     assert set(last) == {"event", "text", "seconds", "first_text_seconds", "usage"}
+
+
+async def test_a_tool_that_failed_is_told_between_its_step_and_the_answer(agent: AgentDefinition) -> None:
+    failure = ToolFailed("mcp__grants__which", "No module named 'requests' \x1b[31m[exit code 1]")
+    runner = Runner((Step("mcp__grants__which", "Using which"), failure, Answer("Monday.")))
+    code, told = await runner.told(agent)
+    assert code == 0
+    assert [one["event"] for one in told] == ["planned", "step", "tool-failed", "answer"]
+    assert set(told[2]) == {"event", "tool", "detail", "seconds"}
+    assert told[2]["tool"] == "mcp__grants__which"
+    assert told[2]["detail"] == "No module named 'requests' [exit code 1]"
 
 
 async def test_the_last_line_comes_before_the_clean_up_and_the_return_after_it(
@@ -313,6 +325,7 @@ async def test_the_process_asks_on_stdin_and_tells_ndjson_on_stdout_in_any_local
     assert [one["event"] for one in told] == ["planned", "answer"]
     assert (told[-1]["text"], told[-1]["usage"]) == ("Grüße.", USAGE_JSON)
     assert (spawner.asked["context"], spawner.asked["visitor"]) == ("local", "operator")
+    assert spawner.asked["definition"] == spawner.digest
     assert json.loads(spawner.asked["prompt"])["text"] == "Größe?"
 
 
@@ -378,3 +391,14 @@ def test_bad_input_is_a_sentence_and_its_exit_code_and_asks_no_spawner(
     told = capsys.readouterr()
     assert said in told.err
     assert told.out == ""
+
+
+def test_a_set_claude_binary_is_wrong_usage_and_names_its_own_mend(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.log.configure", lambda _service: None)
+    assert main(["--agent", "test", "--root", str(root)], {"CLAUDE_BINARY": "/opt/claude"}) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "CLAUDE_BINARY is set" in told.err
+    assert "unset it" in told.err

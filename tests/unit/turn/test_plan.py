@@ -78,9 +78,14 @@ def test_the_plan_names_agent_context_visitor_and_what_is_left_of_the_timeout(
     left: float | None, expected: float
 ) -> None:
     plan = plan_turn(AGENT, [], "hi", "c" * 32, "v" * 32, timeout_seconds=left)
-    assert (plan.agent, plan.context, plan.visitor, plan.timeout_seconds) == (
+    assert (plan.agent, plan.definition, plan.context, plan.visitor, plan.timeout_seconds) == (
         "ada",
+        AGENT.digest,
         "c" * 32,
         "v" * 32,
         expected,
     )
+
+
+def test_the_plan_names_the_definition_as_it_was_loaded_where_that_is_told() -> None:
+    assert plan_turn(AGENT, [], "hi", "c", "v", definition="0" * 64).definition == "0" * 64

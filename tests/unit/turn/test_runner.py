@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-PLAN = TurnPlan("ada", "c" * 32, "v" * 32, '{"from":"visitor","text":"hi","now":true}', 60.0)
+PLAN = TurnPlan("ada", "d" * 64, "c" * 32, "v" * 32, '{"from":"visitor","text":"hi","now":true}', 60.0)
 TURN = "ab" * 16
 USAGE = {"requests": 1, "input_tokens": 10, "output_tokens": 2, "refused": 0, "request_bytes": 84_512}
 
@@ -128,6 +128,7 @@ async def test_a_turn_sends_the_plan_and_ends_with_the_answer_and_its_usage(spaw
     events = await collect(runner)
     assert fake.body == {
         "agent": "ada",
+        "definition": "d" * 64,
         "context": "c" * 32,
         "visitor": "v" * 32,
         "prompt": PLAN.prompt,
@@ -155,6 +156,7 @@ async def test_snapshots_pass_as_they_come(spawner: Any) -> None:
         (429, Cause.BUSY),
         (404, Cause.INTERNAL),
         (400, Cause.INTERNAL),
+        (409, Cause.SPAWNER),
         (503, Cause.SPAWNER),
         (500, Cause.SPAWNER),
         (302, Cause.SPAWNER),
@@ -166,6 +168,14 @@ async def test_each_refusal_has_its_cause(spawner: Any, status: int, cause: Caus
     events = await collect(runner)
     assert [event.cause for event in events if isinstance(event, Failed)] == [cause]
     assert len(events) == 1
+
+
+async def test_a_definition_that_the_spawner_runs_no_more_is_told_as_that(spawner: Any) -> None:
+    fake, runner = spawner
+    fake.status = 409
+    (failed,) = await collect(runner)
+    assert isinstance(failed, Failed)
+    assert failed.detail.startswith("the spawner runs the definition no more that this turn began with")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +208,7 @@ async def test_no_spawner_at_all_is_one_failure(tmp_path: Path) -> None:
 async def test_a_spawner_that_hangs_is_a_timeout_and_its_turn_is_deleted(spawner: Any) -> None:
     fake, runner = spawner
     fake.script = [STARTED, asyncio.Event()]
-    events = await collect(runner, TurnPlan("ada", "c", "v", "p", 0.1))
+    events = await collect(runner, TurnPlan("ada", "d" * 64, "c", "v", "p", 0.1))
     assert [event.cause for event in events if isinstance(event, Failed)] == [Cause.TIMEOUT]
     assert fake.deleted == [TURN]
 
@@ -210,7 +220,7 @@ async def test_a_timeout_is_told_before_the_turn_is_ended_at_the_spawner(spawner
     asyncio.get_running_loop().call_later(4, late.set)
     fake.script = [STARTED, late, end("deadline")]
     fake.may_delete.clear()
-    async with contextlib.aclosing(runner.run(TurnPlan("ada", "c", "v", "p", 0.2))) as events:
+    async with contextlib.aclosing(runner.run(TurnPlan("ada", "d" * 64, "c", "v", "p", 0.2))) as events:
         told = await anext(events)
         assert isinstance(told, Failed)
         assert told.cause is Cause.TIMEOUT
@@ -229,7 +239,7 @@ async def test_the_spawner_gets_less_than_the_turn_has_so_that_it_can_end_it(
     spawner: Any, seconds: float, asked: float
 ) -> None:
     fake, runner = spawner
-    await collect(runner, TurnPlan("ada", "c", "v", "p", seconds))
+    await collect(runner, TurnPlan("ada", "d" * 64, "c", "v", "p", seconds))
     assert fake.body["timeout_seconds"] == asked
 
 

@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, Usage
-from runtime.turn.stream import ANSWER_MAX_BYTES, LINE_MAX_BYTES, STEPS_MAX, TurnStream, step_of
+from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step, ToolFailed, Usage
+from runtime.turn.stream import (
+    ANSWER_MAX_BYTES,
+    DETAIL_MAX_CHARS,
+    LINE_MAX_BYTES,
+    STEPS_MAX,
+    TurnStream,
+    step_of,
+)
 
 
 def assistant(*blocks: dict[str, Any], **extra: Any) -> str:
@@ -44,7 +51,7 @@ START = stream_event("message_start", message={})
 
 def play(
     *lines: str | bytes, reason: str = "exited", **end: Any
-) -> tuple[list[Step | Snapshot], Answer | Failed]:
+) -> tuple[list[Step | ToolFailed | Snapshot], Answer | Failed]:
     stream = TurnStream()
     events = [event for line in lines for event in stream.feed(line)]
     return events, stream.conclude(reason, **({"exit_code": 0} | end))
@@ -252,6 +259,81 @@ def test_surrogate_halves_across_deltas_join_and_lone_ones_are_replaced() -> Non
     assert end == Answer("\U0001f600 \ufffd")
 
 
+def failed_call(content: Any, identity: str = "t", **extra: Any) -> str:
+    block = {"type": "tool_result", "content": content, "is_error": True, "tool_use_id": identity} | extra
+    return json.dumps({"type": "user", "message": {"role": "user", "content": [block]}})
+
+
+# What the pinned CLI wrote when a granted script ended with an exit code, shortened by its ids.
+RECORDED_FAILURE = {
+    "type": "user",
+    "message": {
+        "role": "user",
+        "content": [
+            {
+                "type": "tool_result",
+                "content": "Traceback (most recent call last):\n"
+                '  File "/instance/tools/which.py", line 2, in <module>\n    import requests\n'
+                "ModuleNotFoundError: No module named 'requests'\n\n[exit code 1]",
+                "is_error": True,
+                "tool_use_id": "t",
+            }
+        ],
+    },
+    "parent_tool_use_id": None,
+    "tool_use_result": "Error: Traceback (most recent call last):",
+    "tool_result_meta": [
+        {
+            "id": "t",
+            "permission_decision": {"decision": "accept", "source": "config", "reason_type": "rule"},
+        }
+    ],
+}
+
+
+def test_a_script_that_failed_is_told_under_its_name_with_what_it_said_last() -> None:
+    events, end = play(assistant(tool("mcp__grants__which")), json.dumps(RECORDED_FAILURE), result("Done."))
+    assert events[0] == Step("mcp__grants__which", "Using which")
+    failed = events[1]
+    assert isinstance(failed, ToolFailed)
+    assert failed.tool == "mcp__grants__which"
+    assert failed.detail.endswith("ModuleNotFoundError: No module named 'requests' [exit code 1]")
+    assert "\n" not in failed.detail
+    assert end == Answer("Done.")
+
+
+def test_a_failure_has_the_name_of_its_own_call_and_is_told_once() -> None:
+    calls = assistant(tool("Read") | {"id": "a"}, tool("Grep") | {"id": "b"})
+    error = failed_call([{"type": "text", "text": "gone"}, {"type": "image"}], "b")
+    events, _end = play(calls, error, error, failed_call("no such call", "c"))
+    assert events[2:] == [ToolFailed("Grep", "gone")]
+
+
+@pytest.mark.parametrize("mark", [False, None, "true", 1])
+def test_only_a_result_that_is_marked_as_an_error_is_a_failure(mark: object) -> None:
+    events, _end = play(assistant(tool("Read")), failed_call("fine", is_error=mark))
+    assert events == [Step("Read", "Reading")]
+
+
+def test_what_a_failed_tool_said_is_cut_to_its_last_printable_characters() -> None:
+    said = "x" * 100_000 + "\x1b[31m\u202e the\n\t end\x00"
+    events, _end = play(assistant(tool("Read")), failed_call(said))
+    failed = events[-1]
+    assert isinstance(failed, ToolFailed)
+    assert len(failed.detail) == DETAIL_MAX_CHARS
+    assert failed.detail.isprintable()
+    assert failed.detail.startswith("…x")
+    assert failed.detail.endswith("x[31m the end")
+
+
+def test_no_more_failures_are_told_than_steps() -> None:
+    names = [f"call-{number}" for number in range(STEPS_MAX + 50)]
+    stream = TurnStream()
+    steps = [one for name in names for one in stream.feed(assistant(tool("Read") | {"id": name}))]
+    failures = [one for name in names for one in stream.feed(failed_call("gone", name))]
+    assert len(steps) == len(failures) == STEPS_MAX
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
@@ -282,7 +364,7 @@ def test_no_bytes_and_no_json_raise_and_every_turn_has_one_non_empty_end(
     stream = TurnStream()
     for line in lines:
         for event in stream.feed(line):
-            assert isinstance(event, Step | Snapshot)
+            assert isinstance(event, Step | ToolFailed | Snapshot)
     end = stream.conclude(reason, exit_code=exit_code)
     assert isinstance(end, Answer | Failed)
     if isinstance(end, Answer):
