@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  (no package: `up` sends this file to the ingress's Python, for a bare host has none)
-"""Prints the first question of the agent's own card, ready to be pasted for ./gatehouse ask and for curl.
+"""Prints the first plain question of the agent's own card, to be pasted for ./gatehouse ask and for curl.
 
     python - <compose/host/example.py
 
@@ -19,17 +19,21 @@ CARD = "http://127.0.0.1:8011/.well-known/agent-card.json"
 FALLBACK = "Who are you?"
 # Special to some shell inside double quotes; `!` to an interactive one.
 SPECIAL = frozenset('"$`\\!')
+# No two shells agree on what these do between quotes (fish reads \' inside single ones): such a question is
+# not for pasting.
+QUOTES = frozenset("\\'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f")
 
 
 def question_of(card: Any) -> str:
-    """Return the first example that a skill has, on one line and without control characters."""
+    """Return the first example without a quote or backslash, on one line and without control characters."""
     skills = card.get("skills") if isinstance(card, dict) else None
     for skill in skills if isinstance(skills, list) else []:
         examples = skill.get("examples") if isinstance(skill, dict) else None
         for example in examples if isinstance(examples, list) else []:
             if isinstance(example, str):
                 shown = "".join(one if one.isprintable() else " " for one in example)
-                if words := " ".join(shown.split()):
+                words = " ".join(shown.split())
+                if words and not QUOTES & set(words):
                     return words
     return FALLBACK
 

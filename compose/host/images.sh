@@ -1,6 +1,8 @@
 # shellcheck shell=sh
 # The base image, from a registry where one is in reach and by debootstrap where none is; and the builds on it.
 
+IMAGES="gatehouse-turn:dev gatehouse-ingress:dev gatehouse-front:dev gatehouse-spawner:dev gatehouse-modelproxy:dev"
+
 base_ready() { base_image "${BASE:-debian:trixie-slim}" trixie; }
 
 # base_image IMAGE SUITE: have IMAGE, which is Debian's SUITE; only under its own name can it be made here.
@@ -56,7 +58,10 @@ base_clear() {
 # The images are the checkout's, whichever stack is to run: compose writes the project's name into an image, so a build
 # under another name would give every image another id and leave the old ones behind.
 images_build() {
-  say "building the images (a minute or two the first time; log: .gatehouse/build.log)"
+  images_time=
+  # shellcheck disable=SC2086 # a list of names
+  docker image inspect $IMAGES >/dev/null 2>&1 || images_time="a minute or two the first time; "
+  say "building the images (${images_time}log: .gatehouse/build.log)"
   : >"$GATEHOUSE_STATE/build.log"
   BUILDKIT_PROGRESS=plain logged build docker compose --project-directory "$GATEHOUSE_ROOT" --project-name gatehouse \
     --file "$GATEHOUSE_ROOT/compose.yaml" build || {

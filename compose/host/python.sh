@@ -90,7 +90,7 @@ cli_ready() {
       return 0
     fi
   fi
-  say "making .gatehouse/cli from requirements/cli.txt, once (log: .gatehouse/venv.log)"
+  say "making .gatehouse/cli from requirements/cli.txt: about half a minute, once (log: .gatehouse/venv.log)"
   # shellcheck disable=SC2016 # run at the end
   on_stop 'rm -rf "$GATEHOUSE_STATE/cli.new"'
   python_make "$GATEHOUSE_STATE/cli.new"

@@ -29,6 +29,21 @@ port_read() {
     s/^port:[[:space:]]\{1,\}\([1-9][0-9]\{0,4\}\)[[:space:]]\{1,\}#.*$/\1/p' "$GATEHOUSE_ROOT/instances/$AGENT/agent.yaml" 2>/dev/null | tail -n 1
 }
 
+# What can be found of mistakes in the instance before the engine is asked and images are built, where a Python that can read it
+# is made already. What else ends this check ends here: the one in the spawner's image says it all.
+instance_checked() {
+  ! cli_current || (
+    # shellcheck disable=SC2086 # a list of names
+    settings_take $OVERRIDES
+    cd "$GATEHOUSE_ROOT"
+    instance_code=0
+    instance_said=$("$CLI_PYTHON" -I -X utf8 -m runtime.agents.check --root "$GATEHOUSE_ROOT" "$AGENT" 2>&1 >/dev/null) || instance_code=$?
+    [ "$instance_code" = 3 ] || exit 0
+    printf '%s\n' "$instance_said" >&2
+    exit 3
+  ) || exit
+}
+
 # Without AGENT_PORT the port is the instance's own.
 port_find() {
   PORT_READ=
@@ -88,8 +103,7 @@ secrets_copy() {
 # --- what depends on the host ------------------------------------------------------------------------------
 # Folders outside instances/ that the agent reads, the home that its `~` means, and the group of the engine's socket.
 stack_generate() {
-  mkdir -p "$STACK_FOLDER"
-  rm -f "$STACK_GENERATED"
+  stack_settings_read
   stack_mounts=$(docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
     --env GROUNDING_DIR --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" \
     --entrypoint python gatehouse-spawner:dev -m runtime.agents.sources --root "$GATEHOUSE_ROOT" --mounts "$AGENT") || {
@@ -98,22 +112,95 @@ stack_generate() {
     fail 1 unexpected "the folders that instances/$AGENT reads could not be listed (exit $stack_code)" "see the lines above"
   }
   stack_check
+  stack_settings_said
   port_agreed
+  mkdir -p "$STACK_FOLDER"
   stack_overlay >"$STACK_GENERATED.new" || exit
   mv "$STACK_GENERATED.new" "$STACK_GENERATED"
 }
 
-# All that the loader and the spawner would refuse, found before a stack that runs is touched.
+# All that a service would refuse of its settings, key and certificates, found before a stack that runs is touched: each looks
+# at them in its own image with the environment that compose would give it, and in parallel with what else is to be found out.
+# Compose doubles each $ of what it prints.
+# shellcheck disable=SC2016 # a program of Python
+STACK_ENVIRONMENT='
+import json, os, sys
+config, *files = sys.stdin.buffer.read().split(b"\0", 2)
+given = json.loads(config)["services"][sys.argv[1]].get("environment") or {}
+os.environ.update({name: value.replace("$$", "$") for name, value in given.items() if value is not None})
+'
+STACK_ASKER=$STACK_ENVIRONMENT'
+import runpy
+for name, content in zip(("model_ca", "model_api_key"), files):
+    with open(os.open("/run/secrets/" + name, os.O_CREAT | os.O_WRONLY, 0o400), "wb") as file:
+        file.write(content)
+service, sys.argv[1] = sys.argv[1], "--check"
+runpy.run_module("runtime." + service, run_name="__main__", alter_sys=True)
+'
+
+stack_settings_read() {
+  STACK_CONFIG=$(docker compose --project-directory "$GATEHOUSE_ROOT" --project-name "$PROJECT" --file "$GATEHOUSE_ROOT/compose.yaml" \
+    config --format json 2>"$GATEHOUSE_STATE/config.log") ||
+    fail 2 usage "docker compose cannot read the settings: $(last_line "$GATEHOUSE_STATE/config.log")" "mend .env or the environment"
+  rm -f "$GATEHOUSE_STATE"/settings.*
+  stack_settings_of spawner 10202 </dev/null &
+  stack_settings_pids=$!
+  # The model proxy's ledger knows whether this stack has answered from a real model.
+  set --
+  ! docker volume inspect "${PROJECT}_state-model" >/dev/null 2>&1 || set -- --volume "${PROJECT}_state-model:/var/lib/gatehouse/state"
+  {
+    printf '\000'
+    # A pipe can be read once, and that is when its content is copied for the service.
+    [ ! -f "${MODEL_CA_FILE-}" ] || cat "$MODEL_CA_FILE"
+    printf '\000'
+    if [ -f "${MODEL_API_KEY_FILE-}" ]; then cat "$MODEL_API_KEY_FILE"; elif [ -n "${MODEL_API_KEY_FILE-}" ]; then printf 'not-read-yet'; fi
+  } | stack_settings_of modelproxy 10203 "$@" &
+  stack_settings_pids="$stack_settings_pids $!"
+}
+
+# stack_settings_of SERVICE UID ARGUMENT…: the certificates and the key come on stdin, each after a NUL.
+stack_settings_of() {
+  stack_service=$1
+  stack_uid=$2
+  shift 2
+  stack_code=0
+  { printf '%s\n' "$STACK_CONFIG"; cat; } |
+    docker run --rm -i --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user "$stack_uid:10101" \
+      --tmpfs /run/secrets:size=1m,mode=1777,noexec,nosuid,nodev "$@" \
+      --entrypoint python "gatehouse-$stack_service:dev" -c "$STACK_ASKER" "$stack_service" >"$GATEHOUSE_STATE/settings.$stack_service" 2>&1 9>&- ||
+    stack_code=$?
+  echo "$stack_code" >"$GATEHOUSE_STATE/settings.$stack_service.code"
+}
+
+# Waits for both, and says what they found. Their codes are in files for the reason that stack_compose_up gives.
+stack_settings_said() {
+  # shellcheck disable=SC2086 # a list of ids
+  wait $stack_settings_pids || :
+  stack_worst=0
+  for stack_service in spawner modelproxy; do
+    stack_code=$(cat "$GATEHOUSE_STATE/settings.$stack_service.code" 2>/dev/null) || stack_code=1
+    [ "$stack_code" != 0 ] || continue
+    # The service's own places mean nothing to who set the variable.
+    sed 's|/run/secrets/model_api_key|MODEL_API_KEY_FILE|; s|/run/secrets/model_ca|MODEL_CA_FILE|' \
+      "$GATEHOUSE_STATE/settings.$stack_service" | grep '^gatehouse: ' >&2 ||
+      fail 1 unexpected "the settings of $stack_service could not be checked (exit $stack_code): $(last_line "$GATEHOUSE_STATE/settings.$stack_service")" \
+        "see .gatehouse/settings.$stack_service"
+    stack_worst=$stack_code
+  done
+  [ "$stack_worst" = 0 ] || exit "$stack_worst"
+}
+
+# All that the loader would refuse, found before a stack that runs is touched.
 # STACK_PORT is the port that the loader finds in the instance's files.
 # shellcheck disable=SC2016 # a program of Python
-STACK_CHECKER='
-import os, sys
+STACK_CHECKER=$STACK_ENVIRONMENT'
 from pathlib import Path
 from runtime.agents.check import main
 from runtime.agents.instance import load_instance
-if code := main(sys.argv[1:]):
+if code := main(sys.argv[2:]):
     raise SystemExit(code)
-print(load_instance(Path(sys.argv[2]), sys.argv[3], os.environ, check_sources=False).network.port)
+own = {name: value for name, value in os.environ.items() if name != "AGENT_PORT"}
+print(load_instance(Path(sys.argv[3]), sys.argv[4], own, check_sources=False).network.port)
 '
 
 stack_check() {
@@ -123,9 +210,10 @@ stack_check() {
   done <<MOUNTS
 $stack_mounts
 MOUNTS
-  stack_said=$(docker run --rm --network none --read-only --cap-drop ALL --security-opt no-new-privileges --user 10202:10101 \
-    --env GROUNDING_DIR --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" "$@" \
-    --entrypoint python gatehouse-spawner:dev -c "$STACK_CHECKER" --root "$GATEHOUSE_ROOT" "$AGENT" </dev/null) || {
+  stack_said=$(printf '%s\n' "$STACK_CONFIG" | docker run --rm -i --network none --read-only --cap-drop ALL \
+    --security-opt no-new-privileges --user 10202:10101 \
+    --env HOME="${HOME:-/}" --volume "$GATEHOUSE_ROOT/instances:$GATEHOUSE_ROOT/instances:ro" "$@" \
+    --entrypoint python gatehouse-spawner:dev -c "$STACK_CHECKER" spawner --root "$GATEHOUSE_ROOT" "$AGENT") || {
     stack_code=$?
     [ "$stack_code" != 3 ] || exit 3 # each mistake has been said with its place and mend
     fail 1 unexpected "instances/$AGENT could not be checked (exit $stack_code)" "see the lines above"
@@ -395,11 +483,25 @@ stack_remove() {
       *) logged down docker volume rm "$stack_volume" || stack_failed=1 ;;
     esac
   done
-  if [ "$1" = yes ]; then
-    for stack_image in turn ingress front spawner modelproxy; do
-      ! docker image inspect "gatehouse-$stack_image:dev" >/dev/null 2>&1 || logged down docker rmi "gatehouse-$stack_image:dev" ||
-        say "kept gatehouse-$stack_image:dev, which another stack uses"
-    done
-  fi
+  [ "$1" != yes ] || stack_remove_images
   return "$stack_failed"
+}
+
+# The images by their names, but for those of which a stack has a container, running or not. A later build may have taken the
+# name from the image of that container: its spawner looks for the name when it starts, so the engine's own refusal to remove
+# an image in use is not enough.
+stack_remove_images() {
+  stack_containers=$(docker ps --all --quiet --filter label=com.docker.compose.project)
+  # shellcheck disable=SC2086 # a list of ids
+  stack_uses=$([ -z "$stack_containers" ] || docker inspect \
+    --format '{{.Config.Image}} {{index .Config.Labels "com.docker.compose.project"}}' $stack_containers 2>/dev/null) || :
+  for stack_image in $IMAGES; do
+    docker image inspect "$stack_image" >/dev/null 2>&1 || continue
+    stack_user=$(printf '%s\n' "$stack_uses" | sed -n "s/^$stack_image //p" | head -n 1)
+    if [ -n "$stack_user" ]; then
+      say "kept $stack_image, which the stack $stack_user uses"
+    else
+      logged down docker rmi "$stack_image" || say "kept $stack_image, which another stack uses"
+    fi
+  done
 }

@@ -1,11 +1,14 @@
 """Run the model proxy: `python -m runtime.modelproxy`, configured by its environment (`settings.py`).
 
+With `--check` it starts nothing: it says on stderr what would keep it from starting, with the same exit code.
+
 In order: settings, ledger, key, what answers (demo or live), stale sockets, `ops`, control. The first that
 fails ends the process with its exit code; nothing listens before all of them held.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import os
@@ -28,11 +31,14 @@ from runtime.modelproxy.key import read_key
 from runtime.modelproxy.ledger import Ledger, utc_day
 from runtime.modelproxy.metrics import Metrics
 from runtime.modelproxy.settings import Settings, read_settings
-from runtime.modelproxy.upstream import Upstream
+from runtime.modelproxy.upstream import Upstream, trust
 from runtime.ops import serving_ops
 from runtime.serving import serving
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
     from runtime.modelproxy.key import Key
 
 SERVICE = "modelproxy"
@@ -41,9 +47,14 @@ MICRO = 1_000_000
 log = structlog.get_logger(SERVICE)
 
 
+def ledger_file(settings: Settings) -> Path:
+    """Return where the ledger is."""
+    return settings.state / "ledger.sqlite3"
+
+
 def open_ledger(settings: Settings) -> Ledger:
     """Open the ledger. Raises HostError when its folder or file cannot be used."""
-    path = settings.state / "ledger.sqlite3"
+    path = ledger_file(settings)
     try:
         return Ledger(path, daily(settings))
     except (sqlite3.Error, OSError) as error:
@@ -64,6 +75,27 @@ def refuse_quiet_demo(settings: Settings, ledger: Ledger) -> None:
         )
 
 
+def check(environ: Mapping[str, str]) -> None:
+    """Raise the GatehouseError that a start in `environ` would end with; starts and makes nothing.
+
+    `./gatehouse up` asks this before it touches a stack that runs.
+    """
+    settings = read_settings(environ)
+    key = read_key(settings.key_file)
+    if (key is None or settings.model == "demo") and ledger_file(settings).exists():
+        with contextlib.closing(open_ledger(settings)) as ledger:
+            refuse_quiet_demo(settings, ledger)
+    try:
+        trust(settings.ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise unusable_certificates(settings, error) from None
+
+
+def unusable_certificates(settings: Settings, error: Exception) -> HostError:
+    """Return what is said of a CA file that cannot be used."""
+    return HostError(f"the certificates in {settings.ca_file} cannot be used: {error}", "give a PEM file")
+
+
 def live(settings: Settings, key: Key) -> Upstream:
     """Build the live backend. Raises HostError when the CA file cannot be used."""
     if settings.upstream_is_clear_text:
@@ -77,9 +109,7 @@ def live(settings: Settings, key: Key) -> Upstream:
             proxy_from_environment=settings.proxy_from_environment,
         )
     except (OSError, ssl.SSLError) as error:
-        raise HostError(
-            f"the certificates in {settings.ca_file} cannot be used: {error}", "give a PEM file"
-        ) from None
+        raise unusable_certificates(settings, error) from None
 
 
 async def serve(settings: Settings) -> None:
@@ -130,8 +160,17 @@ async def serve(settings: Settings) -> None:
         log.info("stopping", doors=len(doors))
 
 
-def main() -> int:
-    """Run; return the exit code."""
+def main(argv: Sequence[str] = ()) -> int:
+    """Run, or with `--check` say whether a start would go through; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m runtime.modelproxy", allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="say what would keep it from starting")
+    if parser.parse_args(argv).check:
+        try:
+            check(os.environ)
+        except GatehouseError as error:
+            sys.stderr.write(error.report())
+            return error.exit_code
+        return 0
     logging_setup.configure(SERVICE)
     try:
         asyncio.run(serve(read_settings(os.environ)))
@@ -148,4 +187,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

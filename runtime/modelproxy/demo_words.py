@@ -10,6 +10,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from runtime.modelproxy.demo_language import reads_german
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -160,10 +162,10 @@ def asks_back(question: str) -> str:
 
 
 def is_german(question: str) -> bool:
-    """Whether a question reads more like German than English."""
+    """Whether a question reads more like German than like English or another language known here."""
     spoken = words(question[:MAX_QUESTION_CHARS])
-    german = sum(word in STOP_DE or (word in SYNONYMS and not word.isascii()) for word in spoken)
-    return german > sum(word in STOP_EN for word in spoken)
+    german = [word for word in spoken if word in STOP_DE or (word in SYNONYMS and not word.isascii())]
+    return reads_german(spoken, german, STOP_EN)
 
 
 def asks_who(question: str) -> bool:

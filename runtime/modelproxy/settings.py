@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 Usd = Annotated[Decimal, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 Price = Annotated[Decimal, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
 
+PAGE: Final = "docs/reference/modelproxy-settings.md"
 MODEL_ID: Final = re.compile(r"[A-Za-z0-9._:/@\[\]-]{1,128}")
+DECIMAL_COMMA: Final = re.compile(r"([0-9]{1,7}),([0-9]{1,2})")
 MAX_PRICE: Final = 1_000_000
-DAY: Final[JsonDict] = {"unit": "US dollars"}
-MTOK: Final[JsonDict] = {"unit": "US dollars a million tokens"}
+DAY: Final[JsonDict] = {"unit": "US dollars", "example": "5.00"}
+MTOK: Final[JsonDict] = {"unit": "US dollars a million tokens", "example": "0.30"}
+PRICES: Final[JsonDict] = {**MTOK, "example": "my-model=0.30/1.20"}
 
 
 class Settings(BaseModel):
@@ -73,7 +76,7 @@ class Settings(BaseModel):
         alias="MODEL_PRICES",
         description="Prices of models by exact id, `id=input/output,id=input/output`; they win over the"
         " built-in table (docs/explanation/money.md).",
-        json_schema_extra=MTOK,
+        json_schema_extra=PRICES,
     )
     price_input_usd_per_mtok: Price | None = Field(
         None,
@@ -169,11 +172,24 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     except ValidationError as error:
         problems = tuple(
             Problem(
-                "environment", 0, 0, ".".join(map(str, item["loc"])), item["msg"], "see the settings page"
+                "environment", 0, 0, ".".join(map(str, item["loc"])), item["msg"], _mend(item["loc"], given)
             )
             for item in error.errors(include_input=False, include_url=False, include_context=False)
         )
     raise ConfigError(problems)
+
+
+def _mend(place: tuple[int | str, ...], given: Mapping[str, str]) -> str:
+    """Return how to mend the setting at `place`. An amount with a decimal comma is shown; no key looks so."""
+    comma = DECIMAL_COMMA.fullmatch(given.get(str(place[0]), "").strip()) if place else None
+    if comma:
+        return f"write {comma[1]}.{comma[2]}; see {PAGE}"
+    for field in Settings.model_fields.values():
+        if place and field.alias == place[0]:
+            extra = field.json_schema_extra
+            example = extra.get("example") if isinstance(extra, dict) else None
+            return f"write it like {example}, or leave it unset; see {PAGE}" if example else f"see {PAGE}"
+    return f"see {PAGE}"
 
 
 def settings_page() -> str:

@@ -1,7 +1,8 @@
 """`./gatehouse up` and `down` as a person runs them: one course of starts on a real engine beside others.
 
 The course: the demo with documents outside the repository; Ada with her own; the same once more;
-then with a key. Each start is looked at when it ends, and the tests ask what was seen.
+then with a key; then with settings that no service would take. Each start is looked at when it ends, and
+the tests ask what was seen.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Course:
     project: str = field(default_factory=lambda: f"gatehouse-up-{secrets.token_hex(3)}")
     port: int = field(default_factory=free_port)
     seen: dict[str, Seen] = field(default_factory=dict)
+    refused: dict[str, Seen] = field(default_factory=dict)
 
     def gatehouse(self, command: str, **settings: str) -> subprocess.CompletedProcess[str]:
         """Run ./gatehouse with these settings alone. Under `./gatehouse test` the lock is its own already."""
@@ -85,6 +87,10 @@ class Course:
         assert done.returncode == 0, done.stderr
         if question:
             seen.answer = self.ask(question)
+
+    def refuse(self, name: str, **settings: str) -> None:
+        done = self.gatehouse("up", **settings)
+        self.refused[name] = Seen(done.returncode, done.stdout, done.stderr, self.containers())
 
     def ask(self, question: str) -> str:
         params = {"message": message(question)}
@@ -132,6 +138,11 @@ def course() -> Iterator[Course]:
         made.up("again")
         live = {"MODEL_API_KEY_FILE": str(key), "MODEL_UPSTREAM_URL": CLOSED}
         made.up("key", **live, MODEL_CA_FILE=certifi.where(), TURN_PIDS="300")
+        made.refuse("settings", **live, MODEL_DAILY_USD="5,00", TURN_CPUS="many")
+        made.refuse("instance", **live, CLAUDE_MODEL="no such model")
+        made.refuse("no key")
+        key.write_text("two words\n")
+        made.refuse("key", **live)
         yield made
     finally:
         made.gatehouse("down")
@@ -251,6 +262,27 @@ def test_settings_and_certificates_reach_the_services_that_they_are_for(course: 
     program = "import hashlib; print(hashlib.sha256(open('/run/secrets/model_ca', 'rb').read()).hexdigest())"
     digest = docker("exec", found["modelproxy"]["Id"], "python", "-c", program).strip()
     assert digest == hashlib.sha256(Path(certifi.where()).read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("settings", 3, "TURN_CPUS is not a number from 0.1 to 256"),
+        ("settings", 3, "MODEL_DAILY_USD: Input should be a valid decimal (write 5.00; see docs/reference/"),
+        ("instance", 3, "CLAUDE_MODEL"),
+        ("no key", 7, "secret-unusable: the model key file MODEL_API_KEY_FILE is empty, but this stack has"),
+        ("key", 7, "secret-unusable: MODEL_API_KEY_FILE holds white space"),
+    ],
+)
+def test_a_start_that_no_service_would_take_leaves_the_stack_that_runs_as_it_is(
+    course: Course, name: str, code: int, words: str
+) -> None:
+    before, refused = course.seen["key"], course.refused[name]
+    assert (refused.code, refused.out) == (code, "")
+    assert words in refused.talk
+    for service in set(TABLE) - {"turn"}:
+        assert before.started(service) == refused.started(service), service
+        assert refused.containers[service]["State"]["Health"]["Status"] == "healthy"
 
 
 def test_down_leaves_state_and_nothing_else(course: Course) -> None:

@@ -102,13 +102,16 @@ class Host:
             **self.environment,
         }
 
-    def run(self, *arguments: str, user: int | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, user: int | None = None, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run ./gatehouse on this host."""
         self.program("id", f'[ "$1" = -u ] && echo {0 if self.root else 1000} || echo visitor')
         return subprocess.run(
             [str(self.folder / "bin" / "sh"), str(self.tree / "gatehouse"), *arguments],
             env=self.variables(),
             cwd=self.tree,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=60,

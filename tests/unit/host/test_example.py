@@ -78,6 +78,12 @@ def test_the_first_example_of_the_first_skill_that_has_one_is_taken() -> None:
     assert question_of(card("Who was she?", "When?")) == "Who was she?"
 
 
+@pytest.mark.parametrize("sign", list("\\'\"`\u2018\u2019\u201c\u201d"))
+def test_a_question_that_shells_read_in_different_ways_is_not_for_pasting(sign: str) -> None:
+    assert question_of(card(f"a{sign}b", "When?")) == "When?"
+    assert question_of(card(f"a{sign}b")) == FALLBACK
+
+
 def test_a_line_break_or_an_escape_in_an_example_becomes_a_space() -> None:
     assert question_of(card("Who\nwas \x1b[31mshe\u202e?")) == "Who was [31mshe ?"
 

@@ -270,7 +270,19 @@ def test_an_instance_that_is_not_there_is_a_config_error(host: Host) -> None:
     done = host.run("up")
     assert done.returncode == 3
     assert refusal(done).startswith(
-        "config-invalid: instances/nobody/agent.yaml: there is no such file (copy instances/_template"
+        "config-invalid: instances/nobody/agent.yaml: there is no such file"
+        " (make it: ./gatehouse new nobody; or set GATEHOUSE_AGENT)"
+    )
+
+
+def test_an_instance_that_is_not_there_is_told_with_the_nearest_one(host: Host) -> None:
+    host.file("checkout/instances/grace/agent.yaml", "name: Grace\n")
+    host.file("checkout/instances/_template/agent.yaml", "name: x\n")
+    host.environment["GATEHOUSE_AGENT"] = "garce"
+    done = host.run("up")
+    assert done.returncode == 3
+    assert refusal(done).endswith(
+        "(make it: ./gatehouse new garce; or set GATEHOUSE_AGENT, the nearest is grace)"
     )
 
 

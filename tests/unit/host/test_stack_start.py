@@ -414,3 +414,24 @@ def test_down_all_removes_state_and_images_too(host: Host) -> None:
     assert host.run("down", "--all").returncode == 0
     assert host.called("docker volume rm") == ["docker volume rm gatehouse_state-model"]
     assert len(host.called("docker rmi gatehouse-")) == 5
+
+
+def test_down_all_keeps_the_images_that_a_container_of_another_stack_was_made_from(host: Host) -> None:
+    """What counts is the name it was made from: a later build may have taken that from its image."""
+    host.docker(
+        '"ps --all --quiet --filter label=com.docker.compose.project") echo 0123456789ab; echo cd ;;',
+        '"inspect "*Config.Image*) echo "gatehouse-turn:dev first"; echo "gatehouse-spawner:dev first" ;;',
+    )
+    host.environment["COMPOSE_PROJECT_NAME"] = "second"
+    done = host.run("down", "--all")
+    assert done.returncode == 0, done.stderr
+    removed = [call.removeprefix("docker rmi gatehouse-") for call in host.called("docker rmi ")]
+    assert removed == ["ingress:dev", "front:dev", "modelproxy:dev"]
+    for kept in ("turn", "spawner"):
+        assert f"gatehouse: kept gatehouse-{kept}:dev, which the stack first uses\n" in done.stderr
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_time_of_a_first_build_is_told_only_when_an_image_is_missing(host: Host, there: bool) -> None:
+    host.docker() if there else host.docker('"image inspect "*gatehouse-modelproxy*) exit 1 ;;')
+    assert ("a minute or two the first time" in host.run("up").stderr) is not there

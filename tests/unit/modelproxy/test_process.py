@@ -38,8 +38,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
     }
 
 
-def fails(env: dict[str, str]) -> tuple[int, str]:
-    command = [sys.executable, "-m", "runtime.modelproxy"]
+def fails(env: dict[str, str], *arguments: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "runtime.modelproxy", *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
     return done.returncode, done.stderr
 
@@ -149,3 +149,37 @@ def test_what_is_set_wrong_ends_it_with_its_code_and_no_traceback(
     assert found == code
     assert "Traceback" not in said
     assert '"event": "cannot_start"' in said
+
+
+def test_a_check_starts_nothing_and_makes_nothing(folder: Path) -> None:
+    env = environment(folder)
+    assert fails(env, "--check") == (0, "")
+    assert [path for name in ("doors", "ctl", "ops", "state") for path in (folder / name).iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "words"),
+    [
+        ({"MODEL_DAILY_USD": "5,00"}, 3, "gatehouse: config-invalid: environment: MODEL_DAILY_USD: "),
+        ({"MODEL_API_KEY_FILE": "/nowhere"}, 7, "gatehouse: secret-unusable: the model key file /nowhere is"),
+        ({"MODEL_CA_FILE": "/nowhere"}, 4, "gatehouse: host-not-ready: the certificates in /nowhere cannot"),
+    ],
+)
+def test_a_check_ends_as_a_start_would_with_one_sentence(
+    folder: Path, settings: dict[str, str], code: int, words: str
+) -> None:
+    ended, said = fails(environment(folder, **settings), "--check")
+    assert ended == code
+    assert said.startswith(words)
+    assert said.count("\n") == 1
+
+
+def test_a_check_knows_that_the_stack_has_answered_from_a_model(folder: Path) -> None:
+    env = environment(folder)
+    ledger = Ledger(folder / "state" / "ledger.sqlite3", 1)
+    ledger.mark_live()
+    ended, said = fails(env, "--check")  # beside a process that has the ledger open
+    ledger.close()
+    assert ended == 7
+    assert "this stack has answered from a real model (put the key back, or set MODEL=demo)" in said
+    assert fails({**env, "MODEL": "demo"}, "--check") == (0, "")

@@ -96,3 +96,21 @@ def test_prices_are_taken_by_exact_id_then_from_the_table_then_from_the_fallback
 
 def test_the_page_is_the_table() -> None:
     assert PAGE.read_text() == settings_page()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "mend"),
+    [
+        ("MODEL_DAILY_USD", "5,00", "write 5.00; see"),
+        ("MODEL_DAILY_USD", "five", "write it like 5.00, or leave it unset; see"),
+        ("MODEL_PRICE_INPUT_USD_PER_MTOK", "0,3", "write 0.3; see"),
+        ("MODEL_PRICES", "x", "write it like my-model=0.30/1.20, or leave it unset; see"),
+        ("MODEL_UPSTREAM_URL", "sk-ant-test-0000,00", "see"),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_mend_and_the_page(name: str, value: str, mend: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_settings({name: value})
+    (problem,) = (one for one in caught.value.problems if one.path == name)
+    assert problem.mend == f"{mend} docs/reference/modelproxy-settings.md"
+    assert PAGE.name in problem.mend
