@@ -9,7 +9,11 @@ default:
     @just --list --unsorted
 
 # Everything that must hold: lint, types, all tests, and under the other Python those that need no engine
-ci: lint types pytest other-python
+ci: lint types tests
+
+# All tests, and meanwhile under the other Python those that need no engine
+[parallel]
+tests: pytest other-python
 
 # Style and format, of Python and of shell
 lint:
@@ -47,7 +51,7 @@ engine *arguments:
 e2e *arguments:
     pytest tests/e2e {{arguments}}
 
-# Turns of the real CLI without a sandbox, against the scripted model
+# Turns without a sandbox, of a stub in the CLI's place: no engine, no network, no CLI
 hermetic *arguments:
     pytest tests/hermetic {{arguments}}
 
@@ -65,7 +69,7 @@ bench *arguments:
 
 # Check instances, all or those named: every mistake with its place and mend
 check *names:
-    python -m runtime.agents.check --root . {{names}}
+    python -m runtime.cli check {{names}}
 
 # Write docs/reference/settings.md from the table of settings
 settings:

@@ -21,7 +21,9 @@ Exit codes are in docs/reference/exit-codes.md; a test compares that page with t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
+
+INTERRUPTED: Final = 130  # the exit code of a process that a signal ended; it is no failure and has no class
 
 
 @dataclass(frozen=True, slots=True)

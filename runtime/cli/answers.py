@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 from runtime.agents.disclosures import secrets
 from runtime.agents.fields import PROVIDER, SETTINGS, Field
 from runtime.agents.placeholders import unfilled, unfilled_settings
+from runtime.agents.tree import Entry, Mapping, Scalar
 from runtime.agents.values import Place, read_text
-from runtime.agents.yaml_source import Entry, Mapping, Report, Scalar
+from runtime.agents.yaml_source import Report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as MappingOf
@@ -32,7 +33,10 @@ _UNSEEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One thing to say about a persona. `maximum` is in characters; `field` is the setting it becomes."""
+    """One thing to say about a persona. `maximum` is in characters; `field` is the setting it becomes.
+
+    `left` says what holds when an optional one is left out.
+    """
 
     key: str
     words: str
@@ -40,6 +44,7 @@ class Question:
     maximum: int
     field: Field | None = None
     required: bool = True
+    left: str = "none"
 
     @property
     def flag(self) -> str:
@@ -56,7 +61,9 @@ QUESTIONS: Final = (
     Question("url", "Their address on the web", "https://example.org/", 500, _FIELDS["url"]),
     Question("fact", "One fact to start with; visitors can read it", "The studio opened in 2014.", 2000),
     Question("contact", "How visitors may reach them", "Write to studio@example.org.", 1000),
-    Question("model", "Model, an alias or an id", "sonnet", 100, _FIELDS["model"], required=False),
+    Question(
+        "model", "Model, an alias or an id", "sonnet", 100, _FIELDS["model"], required=False, left="sonnet"
+    ),
     Question(
         "public_url",
         "Address on the card, as visitors reach the agent",

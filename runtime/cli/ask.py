@@ -14,10 +14,11 @@ import click
 
 from runtime.cli.ask_view import Ended, JsonView, TextView
 from runtime.cli.command import Command
-from runtime.cli.engine import own_address
+from runtime.cli.engine import AGENT, line_of, own_stack
+from runtime.cli.failures import INTERRUPTION, told
 from runtime.cli.output import printable, talk
 from runtime.cli.settings import Settings, pass_settings
-from runtime.errors import GatehouseError, ServiceUnreachable, UsageError
+from runtime.errors import INTERRUPTED, GatehouseError, ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
     from runtime.cli.ask_client import Agent
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 QUESTION_MAX_BYTES: Final = 1024 * 1024
 CONTEXT_MAX_CHARS: Final = 256
 TIMEOUT_SECONDS: Final = 300.0
-INTERRUPTED: Final = 130
 
 
 @click.command(
@@ -34,7 +34,8 @@ INTERRUPTED: Final = 130
     cls=Command,
     prints=(
         "The answer; on a terminal as it builds up. Steps and how to go on are on stderr. With --json one "
-        "object a line: task, step, snapshot and last answer or failed."
+        "object a line: task, step, snapshot, and last answer or failed with the whole text, context and "
+        "error (null for an answer)."
     ),
     exits=(0, 1, 8),
     notes={
@@ -77,27 +78,36 @@ def command(
 
     QUESTION is the text, or - to read it from stdin. Any A2A agent of version 1.0 or 0.3 can be asked.
     """
-    question = read_question(words)
-    if len(context) > CONTEXT_MAX_CHARS or not context.isprintable():
-        raise UsageError("--context is no id of a conversation", "copy it from the end of an answer")
-    from runtime.cli import ask_client, ask_http  # noqa: PLC0415 -- the A2A client takes half a second
-
-    address = ask_http.base_address(url) if url is not None else own_address(settings)
-    again = ("ask", *(("--url", address) if url is not None else ()))
+    again = ("ask", *(("--url", url) if url is not None else ()))
     view: View = JsonView() if as_json else TextView(again)
-    agent = ask_client.Agent(address, own=url is None)
+    agent: Agent | None = None
     try:
+        question = read_question(words)
+        if len(context) > CONTEXT_MAX_CHARS or not context.isprintable():
+            raise UsageError("--context is no id of a conversation", "copy it from the end of an answer")
+        from runtime.cli import ask_client, ask_http  # noqa: PLC0415 -- the A2A client takes half a second
+
+        address = ask_http.base_address(url) if url is not None else _own(settings)
+        agent = ask_client.Agent(address, own=url is None)
         ended = asyncio.run(_ask(agent, view, question, context, timeout_seconds))
     except GatehouseError as error:
-        view.failed(error)
+        view.failed(told(error))
         raise
     except KeyboardInterrupt:
-        view.failed(GatehouseError("interrupted"))
-        talk(f"gatehouse: interrupted; {agent.afterwards}")
+        view.failed(INTERRUPTION)
+        talk(f"gatehouse: interrupted; {agent.afterwards if agent else 'nothing was asked'}")
         return INTERRUPTED
     if (failure := ended.failure) is not None:
         raise failure
     return 0
+
+
+def _own(settings: Settings) -> str:
+    """Return the address of this checkout's stack; says so when it serves another instance than is set."""
+    address, serves = own_stack(settings)
+    if settings.environ.get(AGENT, "").strip() and serves and serves != settings.agent:
+        talk(f"{line_of(serves, 63)} answers, not {settings.agent}, which {AGENT} names")
+    return address
 
 
 async def _ask(agent: Agent, view: View, question: str, context: str, seconds: float) -> Ended:

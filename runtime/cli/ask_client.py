@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from runtime.cli.ask_view import Event
 
 BINDINGS: Final = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
+INTERFACES_MAX: Final = 8
 POLL_SECONDS: Final = 1.0
 CANCEL_SECONDS: Final = 10.0
 METADATA: Final = "gatehouse"
@@ -108,9 +109,12 @@ class Agent:
 
     async def _connect(self) -> Client:
         card = await self._card()
+        del card.supported_interfaces[INTERFACES_MAX:]  # each may cost a look-up of its name
         for interface in card.supported_interfaces:
             named = interface.url
-            interface.url = f"{self._url}/" if self._own else ask_http.endpoint(self._url, named)
+            interface.url = (
+                f"{self._url}/" if self._own else await asyncio.to_thread(ask_http.endpoint, self._url, named)
+            )
         config = ClientConfig(
             httpx_client=self._http, supported_protocol_bindings=list(BINDINGS), use_client_preference=True
         )

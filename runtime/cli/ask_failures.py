@@ -27,6 +27,7 @@ NOT_A2A: Final = (
     AttributeError,
     LookupError,
     RecursionError,
+    ArithmeticError,
 )
 
 
@@ -40,7 +41,7 @@ def failure_of(error: BaseException, url: str, *, own: bool) -> GatehouseError:
         found = found.__cause__
     found = found or error
     if isinstance(found, httpx.HTTPStatusError):
-        return _refused(found.response, url)
+        return _refused(found.response, url, own=own)
     if isinstance(found, httpx.TimeoutException):
         return ServiceUnreachable(f"{url} did not answer in time", "is the address right?")
     if isinstance(found, httpx.ConnectError):
@@ -56,7 +57,7 @@ def failure_of(error: BaseException, url: str, *, own: bool) -> GatehouseError:
     )
 
 
-def _refused(response: httpx.Response, url: str) -> ServiceUnreachable:
+def _refused(response: httpx.Response, url: str, *, own: bool) -> ServiceUnreachable:
     status = response.status_code
     if response.is_redirect:
         target = line_of(response.headers.get("location", ""), 200)
@@ -67,7 +68,8 @@ def _refused(response: httpx.Response, url: str) -> ServiceUnreachable:
         return ServiceUnreachable(
             f"{url} wants to know who asks (HTTP {status})", "ask it with a client that can sign in"
         )
-    return ServiceUnreachable(f"{url} answers with HTTP {status}", "ask again later")
+    mend = "./gatehouse status" if own and status >= httpx.codes.INTERNAL_SERVER_ERROR else "ask again later"
+    return ServiceUnreachable(f"{url} answers with HTTP {status}", mend)
 
 
 def _unreachable(error: httpx.ConnectError, url: str, *, own: bool) -> ServiceUnreachable:

@@ -7,6 +7,8 @@ card from the internet must not send the question on to a service of this host o
 from __future__ import annotations
 
 import ipaddress
+import re
+import socket
 import ssl
 from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
@@ -16,13 +18,18 @@ import httpx
 from runtime.errors import ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterable
 
 CONNECT_SECONDS: Final = 10.0
 CARD_MAX_BYTES: Final = 1024 * 1024
 ANSWER_MAX_BYTES: Final = 64 * 1024 * 1024  # each snapshot repeats the answer so far
 CARD_PATHS: Final = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 PORTS: Final = {"http": 80, "https": 443}
+OUTER_NAME: Final = re.compile(
+    r"(?=.{4,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])"
+)
+INNER: Final = (".localhost", ".local", ".internal", ".lan", ".home", ".corp", ".intranet", ".home.arpa")
+NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def base_address(url: str) -> str:
@@ -47,31 +54,45 @@ def base_address(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path.rstrip("/"), "", ""))
 
 
-def endpoint(asked: str, named: str) -> str:
+def endpoint(asked: str, named: str, resolve: Callable[[str], Iterable[str]] | None = None) -> str:
     """Return where the question goes: `named`, the address in the card, or the one that was asked for.
 
-    Who asks at a loopback address means that server, whatever public name it has. A card from elsewhere may
-    name another public host, but no address inside this machine or network, and none without TLS when it
-    came over TLS: then the host that was asked stays, with the path of the card.
+    Who asks at an address inside this machine or network means that server, whatever public name it has. A
+    card from elsewhere may name another port or path of its own host, or another host by a DNS name all of
+    whose addresses are public now, and none without TLS when it came over TLS; else the host that was asked
+    stays, with the path of the card. The address is put together anew from its parts, so that the HTTP client
+    can read no other host in it. `resolve` gives the addresses of a name; it may block.
     """
     here = urlsplit(asked)
     try:
         there = urlsplit(named)
-        same = _origin(here) == _origin(there)
+        origin = _origin(there)
+        asked_origin = _origin(here)
     except ValueError:
         return f"{asked}/"
-    if same:
-        return named
-    if there.scheme not in PORTS or not there.hostname:
+    if there.scheme not in PORTS or not origin[1]:
         return f"{asked}/"
     stays = urlunsplit((here.scheme, here.netloc, there.path or "/", there.query, ""))
-    if _is_inside(there.hostname):
+    if origin == asked_origin:
         return stays
-    if _is_inside(here.hostname or ""):
-        return f"{asked}/"
+    if not (_is_outer_name(asked_origin[1]) or _is_global(asked_origin[1])):
+        return f"{asked}/" if _is_outer_name(origin[1]) else stays
     if here.scheme == "https" and there.scheme != "https":
         return stays
-    return named
+    if origin[1] != asked_origin[1] and not _is_public(origin[1], resolve or addresses_of):
+        return stays
+    host = f"[{origin[1]}]" if ":" in origin[1] else origin[1]
+    port = "" if origin[2] == PORTS[there.scheme] else f":{origin[2]}"
+    return urlunsplit((there.scheme, host + port, there.path or "/", there.query, ""))
+
+
+def addresses_of(host: str) -> list[str]:
+    """Return the addresses that a name has now, none when it has none."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, ValueError):
+        return []
+    return [str(one[4][0]) for one in found]
 
 
 def client(url: str) -> httpx.AsyncClient:
@@ -125,14 +146,42 @@ async def _bound(response: httpx.Response) -> None:
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or PORTS.get(parts.scheme)
+    return parts.scheme, _normal(parts.hostname or ""), parts.port or PORTS.get(parts.scheme)
 
 
-def _is_inside(host: str) -> bool:
-    """Say whether a host is this machine or one of its own networks, as far as its name tells."""
-    if host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
-        return True
+def _normal(host: str) -> str:
+    """Return a host as the HTTP client would ask the resolver for it, "" for what is none."""
     try:
-        return not ipaddress.ip_address(host.split("%", 1)[0]).is_global
+        return httpx.URL(scheme="http", host=host).raw_host.decode("ascii").lower()
+    except (httpx.InvalidURL, ValueError):
+        return ""
+
+
+def _is_outer_name(host: str) -> bool:
+    """Say whether a host is a DNS name that is not by its form one of this machine or network.
+
+    A resolver reads `127.1`, `0x7f.1` and `2130706433` as addresses; no such form ends in a letter's label.
+    """
+    return OUTER_NAME.fullmatch(host) is not None and not host.endswith(INNER)
+
+
+def _is_public(host: str, resolve: Callable[[str], Iterable[str]]) -> bool:
+    if not _is_outer_name(host):
+        return False
+    addresses = list(resolve(host))
+    return bool(addresses) and all(map(_is_global, addresses))
+
+
+def _is_global(address: str) -> bool:
+    """Say whether an address is one of the public internet, and so is the IPv4 address that it may wrap."""
+    try:
+        found = ipaddress.ip_address(address)
     except ValueError:
         return False
+    if isinstance(found, ipaddress.IPv6Address):
+        wrapped = found.ipv4_mapped or found.sixtofour
+        if found in NAT64:
+            wrapped = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if wrapped is not None:
+            return _is_global(str(wrapped))
+    return found.is_global and not found.is_multicast

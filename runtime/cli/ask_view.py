@@ -5,15 +5,22 @@ Everything here comes from a server that may be anybody's; text passes `printabl
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from runtime.cli.failures import Told, told
 from runtime.cli.output import Progress, printable, result, result_json, talk
 from runtime.errors import GatehouseError
 
+# Ids that every shell takes for one plain word, whatever server made them.
+PLAIN_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,256}")
+SNAPSHOT_GROWTH: Final = 1.05
+SNAPSHOTS_MAX_CHARS: Final = 16 * 1024 * 1024
 COMPLETED: Final = "completed"
 PAUSED: Final = frozenset({"input-required", "auth-required"})
 
@@ -76,7 +83,7 @@ class View(Protocol):
         """Show one event."""
         ...
 
-    def failed(self, error: GatehouseError) -> None:
+    def failed(self, error: Told) -> None:
         """Show that there will be no further event; the error itself is reported by who raises it."""
         ...
 
@@ -109,7 +116,7 @@ class TextView:
             case Ended():
                 self._ended(event)
 
-    def failed(self, error: GatehouseError) -> None:
+    def failed(self, error: Told) -> None:
         """End the line that an unfinished answer stands in."""
         del error
         self._progress.clear()
@@ -141,45 +148,66 @@ class TextView:
             self._text(text)
             result("")
             self._shown = ""
-        if event.context:
-            words = ("./gatehouse", *self._again, "--context", printable(event.context))
+        if PLAIN_ID.fullmatch(event.context) and not event.context.startswith("-"):
+            words = ("./gatehouse", *self._again, "--context", event.context)
             talk(f'to go on: {shlex.join(words)} "…"', dim=True)
 
 
 class JsonView:
-    """One JSON object a line for each event, the last with the whole answer or the failure."""
+    """One JSON object a line for each event, the last with the whole answer or the failure.
+
+    The last has the same keys whatever happened (docs/reference/json.md). A snapshot repeats the answer so
+    far, so one is printed only when it is a good deal longer than the one before it, or begins anew, and all
+    of them together are bounded.
+    """
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._begun = Begun("", "")
+        self._over = False
+        self._snapshot = ""
+        self._left = SNAPSHOTS_MAX_CHARS
 
     def show(self, event: Event) -> None:
         """Print one event."""
         match event:
             case Begun():
+                self._begun = event
                 self._print("task", task=event.task, context=event.context)
             case Doing():
                 self._print("step", text=event.untrusted_text)
             case Partial():
-                self._print("snapshot", text=event.untrusted_text)
+                self._partial(event.untrusted_text)
             case Ended():
                 failure = event.failure
-                self._print(
-                    "answer" if failure is None else "failed",
-                    text=event.untrusted_text,
-                    state=event.state,
-                    outcome=event.outcome,
-                    task=event.task,
-                    context=event.context,
-                    **({} if failure is None else _told(failure)),
-                )
+                self._end(event, None if failure is None else told(failure))
 
-    def failed(self, error: GatehouseError) -> None:
+    def failed(self, error: Told) -> None:
         """Print the last line of a question that has no end of its own."""
-        self._print("failed", **_told(error))
+        if not self._over:
+            self._end(None, error)
+
+    def _partial(self, untrusted_text: str) -> None:
+        before = self._snapshot
+        if len(untrusted_text) < len(before) * SNAPSHOT_GROWTH and untrusted_text.startswith(before):
+            return
+        size = len(json.dumps(untrusted_text))
+        if size <= self._left:
+            self._left -= size
+            self._snapshot = untrusted_text
+            self._print("snapshot", text=untrusted_text)
+
+    def _end(self, ended: Ended | None, error: Told | None) -> None:
+        self._over = True
+        self._print(
+            "answer" if error is None else "failed",
+            text=None if ended is None else ended.untrusted_text,
+            state=None if ended is None else ended.state,
+            outcome=None if ended is None else ended.outcome or None,
+            task=(ended or self._begun).task or None,
+            context=(ended or self._begun).context or None,
+            error=error,
+        )
 
     def _print(self, event: str, **values: Any) -> None:
         result_json({"event": event, **values, "seconds": round(time.monotonic() - self._began, 3)})
-
-
-def _told(error: GatehouseError) -> dict[str, str]:
-    return {"code": error.code, "message": error.sentence, "mend": error.hint}

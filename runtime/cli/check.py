@@ -45,7 +45,7 @@ def command(settings: Settings, names: tuple[str, ...], *, as_data: bool) -> int
     It reads the files as the stack would, with the overrides of the environment and of .env, and needs no
     engine. Nothing is changed.
     """
-    checked = check_instances(settings.root, names, settings.environ)
+    checked = check_instances(settings.root, tuple(dict.fromkeys(names)), settings.environ)
     if as_data:
         result(as_json(checked), end="")
     else:

@@ -14,23 +14,25 @@ from typing import Any, Final
 
 import click
 
-# The meaning of an exit code is the same for every command (docs/reference/exit-codes.md).
+# The meaning of an exit code is the same for every command: the first words of docs/reference/exit-codes.md.
 EXIT_CODES: Final = {
     0: "fine",
-    1: "unexpected",
+    1: "something that has no name",
     2: "the command line or a setting is not understood",
     3: "an instance's files are wrong",
     4: "the machine lacks something",
-    5: "an image is missing or did not build",
+    5: "an image is missing, did not build or is not the one that was checked",
     6: "a security control did not hold",
-    7: "a secret file is missing, unreadable or malformed",
-    8: "a service does not answer, or two hold different definitions",
+    7: "a secret file is missing, unreadable, malformed or exposed",
+    8: "a service of the stack does not answer, or two of them hold different definitions",
     130: "interrupted",
 }
+# Any command can end so: the machine may lack what the commands' own environment is made of.
+ANY: Final = (1, 2, 4, 130)
 
 
 class Command(click.Command):
-    """One command. `prints` says what goes to stdout, `exits` which exit codes it has besides 2 and 130.
+    """One command. `prints` says what goes to stdout, `exits` which exit codes it has besides those of ANY.
 
     `notes` gives a code a narrower meaning than the shared one.
     """
@@ -46,7 +48,7 @@ class Command(click.Command):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.prints = prints
-        self.exits = tuple(sorted({*exits, 2, 130}))
+        self.exits = tuple(sorted({*exits, *ANY}))
         self.examples = examples
         self.notes = notes or {}
 

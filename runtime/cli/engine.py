@@ -8,24 +8,30 @@ Why no library: whoever imports `docker` holds the engine's socket, and that is 
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from runtime.cli.output import printable
-from runtime.errors import EngineUnavailable, GatehouseError, ServiceUnreachable
+from runtime.errors import EngineUnavailable, ServiceUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from runtime.cli.settings import Settings
 
 PROJECT_LABEL: Final = "com.docker.compose.project"
 SERVICE_LABEL: Final = "com.docker.compose.service"
+FOLDER_LABEL: Final = "com.docker.compose.project.working_dir"
+SERVICE_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")  # any image may bring labels of its own
 ONE_OFF_LABEL: Final = "com.docker.compose.oneoff"
 # In the order of a request; what is not here comes after them by name.
 SERVICES: Final = ("ingress", "front", "spawner", "modelproxy", "tunnel")
 BUILDER: Final = "turn"  # builds an image and ends; not a service
+AGENT: Final = "GATEHOUSE_AGENT"
 ENGINE_SECONDS: Final = 20.0
 RELOAD_SECONDS: Final = 310.0  # runtime/health.py waits for 300
 SAID_MAX_CHARS: Final = 400
@@ -99,20 +105,26 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The docker client, for one compose project. `environ` is the client's own environment."""
+    """The docker client, for one compose project. `environ` is the client's own environment.
+
+    `root` is the checkout whose stack it is; None takes any.
+    """
 
     project: str
     environ: Mapping[str, str]
+    root: Path | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> Engine:
         """Return the engine of a run's settings."""
-        return cls(settings.project, settings.environ)
+        return cls(settings.project, settings.environ, settings.root)
 
-    def containers(self) -> tuple[Container, ...]:
+    def containers(self, *, several: bool = False) -> tuple[Container, ...]:
         """Return the project's containers, running or not, in the order of a request.
 
-        Raises EngineUnavailable.
+        Raises EngineUnavailable; ServiceUnreachable for containers of another checkout, or (but for
+        `several`, which a start may leave for a moment) more than one of a service: who could say which of
+        them is asked?
         """
         found = self._docker(
             "ps", "--all", "--no-trunc", "--quiet", "--filter", f"label={PROJECT_LABEL}={self.project}"
@@ -120,8 +132,17 @@ class Engine:
         if not found:
             return ()
         described = json.loads(self._docker("inspect", "--type", "container", *found))
-        containers = [container_of(one) for one in described if not _is_one_off(one)]
-        return tuple(sorted((one for one in containers if one.service != BUILDER), key=_place))
+        kept = [one for one in described if not _is_one_off(one) and _is_service(one)]
+        self._refuse_others(kept)
+        containers = sorted(map(container_of, kept), key=_place)
+        names = [one.service for one in containers]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None and not several:
+            raise ServiceUnreachable(
+                f"the stack {self.project} has {names.count(twice)} containers of {twice}",
+                f"see docker ps --all --filter label={PROJECT_LABEL}={self.project}",
+            )
+        return tuple(containers)
 
     def service(self, name: str) -> Container:
         """Return a service's running container. Raises ServiceUnreachable, or EngineUnavailable."""
@@ -149,6 +170,19 @@ class Engine:
         """Return the command line of a docker client that its caller runs itself."""
         return ["docker", *arguments]
 
+    def _refuse_others(self, described: Sequence[Mapping[str, Any]]) -> None:
+        """Raise ServiceUnreachable when a container was started from another checkout than `root`."""
+        if self.root is None:
+            return
+        here = os.path.realpath(self.root)
+        for one in described:
+            folder = _labels(one).get(FOLDER_LABEL)
+            if folder and os.path.realpath(folder) != here:
+                raise ServiceUnreachable(
+                    f"the stack {self.project} runs from {line_of(folder, 200)}, another checkout",
+                    "run the command there, or set COMPOSE_PROJECT_NAME",
+                )
+
     def _docker(self, *arguments: str) -> str:
         said = self._call(list(arguments), ENGINE_SECONDS)
         if said.code:
@@ -165,10 +199,12 @@ class Engine:
                 timeout=seconds,
                 check=False,
             )
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise EngineUnavailable("there is no docker on the PATH", MISSING) from error
         except PermissionError as error:
             raise EngineUnavailable("the docker on the PATH may not be run by this user") from error
+        except OSError as error:
+            raise EngineUnavailable(f"docker cannot be started: {error.strerror}", MISSING) from error
         except subprocess.TimeoutExpired as error:
             raise EngineUnavailable(
                 f"docker {arguments[0]} did not end within {seconds:.0f} s", "is the engine well? docker info"
@@ -183,19 +219,37 @@ class Engine:
         return said
 
 
-def own_address(settings: Settings) -> str:
-    """Return the address of this checkout's stack: its published port, where AGENT_PORT does not say it.
+def own_stack(settings: Settings) -> tuple[str, str]:
+    """Return the address of this checkout's stack, and the instance that it serves ("" where nobody tells).
 
-    An instance may have a port of its own (`port:` in agent.yaml), and a second stack another than 8011. A
-    host without an engine gets the default.
+    A stack that is named by COMPOSE_PROJECT_NAME is asked at the port that it has published, whatever
+    AGENT_PORT says; else AGENT_PORT decides. An instance may have a port of its own (`port:` in agent.yaml),
+    and where no engine tells, the instance's files do. Raises UsageError when AGENT_PORT is no port,
+    ServiceUnreachable when no stack of the given name runs.
     """
-    if settings.environ.get("AGENT_PORT", "").strip():
-        return settings.url
+    settings.refuse_port()
+    named = bool(settings.environ.get("COMPOSE_PROJECT_NAME", "").strip())
+    given = bool(settings.environ.get("AGENT_PORT", "").strip())
     try:
-        ports = [one.port for one in Engine.of(settings).containers() if one.running and one.port]
-    except GatehouseError:
-        ports = []
-    return f"http://127.0.0.1:{ports[0]}" if ports else settings.url
+        containers = Engine.of(settings).containers()
+    except EngineUnavailable:
+        containers = None
+    except ServiceUnreachable:
+        if named or not given:
+            raise
+        containers = None
+    port = next((one.port for one in containers or () if one.running and one.port), None)
+    if named and containers is not None and port is None:
+        raise ServiceUnreachable(f"no stack named {settings.project} is there", "./gatehouse up")
+    if port is not None and (named or not given or port == settings.port):
+        serves = next((one.environ.get(AGENT, "") for one in containers or () if one.service == "front"), "")
+        return f"http://127.0.0.1:{port}", serves
+    if given:
+        return settings.url, ""
+    from runtime.cli.waiting import port_of  # noqa: PLC0415 -- the loader is not needed where a stack runs
+
+    port = port_of(settings.root, settings.agent, settings.environ)
+    return (f"http://127.0.0.1:{port}" if port else settings.url), ""
 
 
 def container_of(described: Mapping[str, Any]) -> Container:
@@ -208,7 +262,7 @@ def container_of(described: Mapping[str, Any]) -> Container:
     ]
     return Container(
         id=described["Id"],
-        service=(settings.get("Labels") or {}).get(SERVICE_LABEL, ""),
+        service=_labels(described).get(SERVICE_LABEL, ""),
         state=state.get("Status", "unknown"),
         health=_health(state),
         exit_code=int(state.get("ExitCode") or 0),
@@ -264,7 +318,16 @@ def _health(state: Mapping[str, Any]) -> str:
 
 
 def _is_one_off(described: Mapping[str, Any]) -> bool:
-    return (described["Config"].get("Labels") or {}).get(ONE_OFF_LABEL) == "True"
+    return _labels(described).get(ONE_OFF_LABEL) == "True"
+
+
+def _is_service(described: Mapping[str, Any]) -> bool:
+    name = _labels(described).get(SERVICE_LABEL, "")
+    return name != BUILDER and SERVICE_NAME.fullmatch(name) is not None
+
+
+def _labels(described: Mapping[str, Any]) -> Mapping[str, str]:
+    return described["Config"].get("Labels") or {}
 
 
 def _place(container: Container) -> tuple[int, str]:

@@ -25,7 +25,7 @@ _BLOCK: Final = re.compile(
     r"|(?:[-_*][ \t]*){3,}$|=+[ \t]*$|\[(?=[^\]]*\]:)"
 )
 _NUMBERED: Final = re.compile(r"([0-9]{1,9})([.)])(?=\s|$)")
-_ABOUT_THE_TEMPLATE: Final = re.compile(r"(?m)\A((?:#.*\n)*?)# A persona to copy.*\n")
+_ABOUT_THE_TEMPLATE: Final = re.compile(r"(?m)\A((?:#.*\n)*?)# What `\./gatehouse new NAME` copies.*\n")
 _NO_PUBLIC_URL: Final = re.compile(r"(?m)^# public_url:[ \t]*\S+")
 
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from runtime.agents.check import check_instances
 from runtime.agents.fields import ENVIRONMENT, OVERRIDES
-from runtime.agents.instance import AGENT_FILE
+from runtime.agents.folders import AGENT_FILE
 from runtime.agents.placeholders import TEMPLATE
 from runtime.cli.filling import fill_document, fill_settings
 from runtime.errors import ConfigError, HostError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from runtime.errors import Problem
 
 # The services read the folder as users of their own, whatever umask the author works with.
 _FOLDER_MODE: Final = 0o755
@@ -44,6 +47,26 @@ def make_instance(
     HostError when the disk or its permissions are in the way; there is no folder then.
     """
     refuse_taken(root, name)
+    with _staged(root, name, words, values, environ) as (made, problems):
+        if problems:
+            raise ConfigError(problems)
+        refuse_taken(root, name)
+        made.rename(root / "instances" / name)
+
+
+def problems_of(
+    root: Path, name: str, words: Mapping[str, str], values: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[Problem, ...]:
+    """Return what the check would say of `make_instance` with these arguments, and make nothing."""
+    with _staged(root, name, words, values, environ) as (_, problems):
+        return problems
+
+
+@contextmanager
+def _staged(
+    root: Path, name: str, words: Mapping[str, str], values: Mapping[str, str], environ: Mapping[str, str]
+) -> Iterator[tuple[Path, tuple[Problem, ...]]]:
+    """Put the folder together aside, and yield it with what the check says; whatever stays is removed."""
     instances = root / "instances"
     staged = None
     try:
@@ -51,13 +74,8 @@ def make_instance(
         made = staged / "instances" / name
         _copy(instances / TEMPLATE, made, words, values)
         own = {key: value for key, value in environ.items() if key not in OVERRIDES and key != ENVIRONMENT}
-        problems = tuple(
-            problem for checked in check_instances(staged, (name,), own) for problem in checked.problems
-        )
-        if problems:
-            raise ConfigError(problems)
-        refuse_taken(root, name)
-        made.rename(instances / name)
+        checks = check_instances(staged, (name,), own)
+        yield made, tuple(problem for checked in checks for problem in checked.problems)
     except OSError as error:
         place = error.filename or instances
         raise HostError(

@@ -8,6 +8,7 @@ fields follow as they are. What came from elsewhere can hold escape sequences: n
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ VALUE_MAX_CHARS: Final = 160
 LINE_MAX_CHARS: Final = 2000
 ALARMING: Final = frozenset({"warning", "error", "critical"})
 KNOWN: Final = frozenset({"event", "service", "level", "timestamp", "exception"})
+NUMBER_LIMIT: Final = 10.0**15  # what a reader could still take for a count or a time
 DOCKER_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z$")
 
 
@@ -41,7 +43,7 @@ class Line:
         if not self.untrusted_text.startswith("{"):
             return None
         try:
-            value = json.loads(self.untrusted_text)
+            value = json.loads(self.untrusted_text, parse_constant=_finite, parse_float=_finite)
         except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
@@ -66,6 +68,8 @@ def parse(service: str, untrusted_line: str) -> Line | None:
     try:
         moment = datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError:
+        return None
+    if not 1970 <= moment.year < 9999:  # a host east or west of Greenwich has no such local time
         return None
     return Line(
         int(moment.timestamp()) * 10**9 + int((found[2] or "0").ljust(9, "0")), service, text.rstrip()
@@ -145,8 +149,8 @@ def _cost(fields: Mapping[str, Any]) -> str:
 def _words(fields: Mapping[str, Any]) -> str:
     said = [str(fields.get("event", ""))]
     said += [f"{name}={_value(value)}" for name, value in fields.items() if name not in KNOWN]
-    if fields.get("exception"):
-        said.append(f"({str(fields['exception']).strip().splitlines()[-1]})")
+    if trace := str(fields.get("exception") or "").strip():
+        said.append(f"({trace.splitlines()[-1]})")
     return " ".join(part for part in said if part)
 
 
@@ -172,5 +176,20 @@ def _seconds(value: object) -> str:
     return f"{_number(value) / 1000:.2f} s"
 
 
+def bounded(value: object) -> float | None:
+    """Return a number that is finite and below NUMBER_LIMIT, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < NUMBER_LIMIT:
+        return None
+    return float(value)
+
+
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    return bounded(value) or 0.0
+
+
+def _finite(text: str) -> float:
+    """Read a number of JSON; 1e999, NaN and Infinity are none. Raises ValueError."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number that is not finite")
+    return number

@@ -72,7 +72,7 @@ async def follow(engine: Engine, services: Sequence[str], seen: dict[str, int]) 
 async def _keep_reading(engine: Engine, service: str, newest: int, lines: asyncio.Queue[Line | None]) -> None:
     """Follow one service, and its next container when this one ends, until the stack has no container."""
     while True:
-        containers = await asyncio.to_thread(engine.containers)
+        containers = await asyncio.to_thread(engine.containers, several=True)
         if not any(one.running for one in containers):
             return
         for container in containers:

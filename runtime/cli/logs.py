@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import difflib
 import re
 import sys
 from typing import TYPE_CHECKING, Final
@@ -12,11 +13,12 @@ import click
 
 from runtime.cli.command import Command
 from runtime.cli.engine import SERVICES, Engine
+from runtime.cli.failures import told
 from runtime.cli.log_lines import as_json, plain
 from runtime.cli.log_source import follow, history
-from runtime.cli.output import result, styled
+from runtime.cli.output import result, result_json, styled
 from runtime.cli.settings import Settings, pass_settings
-from runtime.errors import ServiceUnreachable, UsageError
+from runtime.errors import INTERRUPTED, GatehouseError, ServiceUnreachable, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 TAIL_LINES: Final = 200
 SINCE: Final = re.compile(r"(?:\d{1,6}[smh])+|\d{4}-\d\d-\d\d(?:T[0-9:.]{2,20}(?:Z|[+-]\d\d:\d\d)?)?")
-INTERRUPTED: Final = 130
 
 
 def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -38,7 +39,8 @@ def _complete(_context: click.Context, _parameter: click.Parameter, incomplete: 
     cls=Command,
     prints=(
         "The services' logs in one order of time, a short line each: time, service, event and its fields. "
-        "With --json the services' own JSON lines."
+        "With --json the services' own JSON lines; one that is none as text, service and timestamp, and a "
+        "failure of this command as event failed with error."
     ),
     exits=(0, 4, 8),
     notes={8: "no stack of this name, or no such service in it", 130: "interrupted, which ends --follow"},
@@ -70,6 +72,23 @@ def command(
 
     SERVICE is ingress, front, spawner, modelproxy or tunnel; none means all of them.
     """
+    try:
+        return _show(settings, services, since, tail, following=following, as_objects=as_objects)
+    except GatehouseError as error:
+        if as_objects:
+            result_json({"event": "failed", "service": None, "timestamp": None, "error": told(error)})
+        raise
+
+
+def _show(
+    settings: Settings,
+    services: tuple[str, ...],
+    since: str | None,
+    tail: str,
+    *,
+    following: bool,
+    as_objects: bool,
+) -> int:
     if since is not None and not SINCE.fullmatch(since):
         raise UsageError(f"--since is no time: {since[:80]!r}", "90s, 10m, 2h or 2026-05-01T12:00:00Z")
     if tail != "all" and not re.fullmatch(r"[0-9]{1,7}", tail):
@@ -98,7 +117,9 @@ def chosen(engine: Engine, services: Sequence[str]) -> tuple[Container, ...]:
     known = sorted({container.service for container in containers})
     for service in services:
         if service not in {*SERVICES, *known}:
-            raise UsageError(f"no service is named {service[:80]!r}", ", ".join(SERVICES))
+            near = difflib.get_close_matches(service[:80], sorted({*SERVICES, *known}), n=1)
+            mend = f"did you mean {near[0]}?" if near else ", ".join(SERVICES)
+            raise UsageError(f"no service is named {service[:80]!r}", mend)
     if not containers:
         raise ServiceUnreachable(f"there is no stack named {engine.project}", "./gatehouse up")
     for service in services:

@@ -18,13 +18,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from runtime.cli.settings import Settings, read_settings
-from runtime.errors import GatehouseError, UsageError
+from runtime.errors import INTERRUPTED, GatehouseError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-INTERRUPTED: Final = 130
 _VERSION: Final = re.compile(r'(?m)^version = "(.*)"$')  # as ./gatehouse reads it
+_EXTRA: Final = re.compile(r"^Got unexpected extra argument(s?) \((.*)\)$")
 
 # Every command and its line in the list, in the order of a persona's life. The modules are imported late.
 COMMANDS: Final = {
@@ -142,10 +142,17 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 def _usage(error: click.ClickException) -> UsageError:
     """Return click's own complaint as ours: one sentence, and the nearest word or where to read on."""
     if isinstance(error, click.NoSuchOption | click.exceptions.NoSuchCommand) and error.possibilities:
-        return UsageError(error.message.rstrip("."), f"did you mean {error.possibilities[0]}?")
+        return UsageError(_sentence(error.message), f"did you mean {error.possibilities[0]}?")
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else "gatehouse"
-    return UsageError(" ".join(error.format_message().rstrip(".").split()), f"see {path} --help")
+    return UsageError(_sentence(error.format_message()), f"see {path} --help")
+
+
+def _sentence(words: str) -> str:
+    """Return click's complaint without its capital and full stop; what it puts in brackets is no mend."""
+    line = " ".join(words.rstrip(".").split())
+    line = _EXTRA.sub(r"unexpected argument\1: \2", line)
+    return line[:1].lower() + line[1:]
 
 
 def _end(error: GatehouseError) -> int:

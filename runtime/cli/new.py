@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,20 +9,17 @@ import click
 
 from runtime.agents.check import check_instances
 from runtime.cli.answers import QUESTIONS, Question, cleaned, described, refusal
+from runtime.cli.blame import blamed
 from runtime.cli.check import print_checked
 from runtime.cli.command import Command
-from runtime.cli.folder import make_instance, refuse_taken
-from runtime.cli.output import printable, result, talk
+from runtime.cli.folder import make_instance, problems_of, refuse_taken
+from runtime.cli.names import refuse_name
+from runtime.cli.output import result, talk
 from runtime.cli.settings import Settings, pass_settings
 from runtime.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
-_NAME_RULE: Final = (
-    "lower-case letters, digits, - and _, beginning with a letter or digit, at most 63 characters"
-)
 
 _WITH_FLAGS: Final = """gatehouse new mira --name 'Mira Okafor' --about 'a potter in Porto' \\
       --organization 'Okafor Ceramics' --url https://example.org/ \\
@@ -61,21 +57,33 @@ def command(settings: Settings, /, folder: str | None, **given: str | None) -> i
     """
     terminal = sys.stdin.isatty() and sys.stderr.isatty()
     missing = [question for question in QUESTIONS if question.required and given[question.key] is None]
-    if not terminal:
-        _refuse_missing(folder, missing)
-    answers = _taken(given)
+    refusals = [] if terminal else _missing(folder, missing)
     if folder is not None:
-        _refuse_name(settings, folder)
-    elif terminal:
+        try:
+            _refuse_name(settings, folder)
+        except UsageError as error:
+            refusals.append(error)
+    answers, others = _taken(given)
+    _refuse([*refusals, *others])
+    if folder is None and terminal:
         folder = _ask("Folder below instances/", "mira", lambda text: _refuse_name(settings, text))
     if missing:
         answers |= {question.key: _answer(question) for question in QUESTIONS if question.key not in answers}
     name = str(folder)
     try:
         make_instance(settings.root, name, _words(answers), _values(answers), settings.environ)
-    except ConfigError:
+    except ConfigError as error:
         talk("nothing was made, since with these answers the check would say:")
-        raise
+        raise ConfigError(
+            blamed(
+                error.problems,
+                name,
+                answers,
+                lambda others: problems_of(
+                    settings.root, name, _words(others), _values(others), settings.environ
+                ),
+            )
+        ) from error
     result(f"instances/{name}")
     checked = check_instances(settings.root, (name,), settings.environ)
     print_checked(checked, sys.stderr)
@@ -83,23 +91,30 @@ def command(settings: Settings, /, folder: str | None, **given: str | None) -> i
     return 0 if all(one.ok for one in checked) else ConfigError.exit_code
 
 
-def _refuse_missing(folder: str | None, missing: list[Question]) -> None:
-    """Name all that is missing at once, where nobody can be asked."""
+def _refuse(refusals: list[UsageError]) -> None:
+    """Raise all that cannot be taken as one UsageError, a line each and with the mend of the last."""
+    if len(refusals) == 1:
+        raise refusals[0]
+    if refusals:
+        raise UsageError("\n".join(map(str, refusals[:-1])) + f"\n{refusals[-1].sentence}", refusals[-1].hint)
+
+
+def _missing(folder: str | None, missing: list[Question]) -> list[UsageError]:
+    """Return all that is missing as one error, where nobody can be asked."""
     names = [*(() if folder else ("NAME",)), *(question.flag for question in missing)]
-    if names:
-        raise UsageError(
-            f"missing: {', '.join(names)}", "give them all, or run this on a terminal and be asked"
-        )
+    mend = "give them all, or run this on a terminal and be asked"
+    return [UsageError(f"missing: {', '.join(names)}", mend)] if names else []
 
 
 def _refuse_name(settings: Settings, name: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{printable(name[:80])!r} is no name of an instance", f"use {_NAME_RULE}")
+    refuse_name(name)
+    if name.startswith("_"):
+        raise UsageError(f"{name!r} is no name of an instance", "_ begins the names of templates")
     refuse_taken(settings.root, name)
 
 
-def _taken(given: dict[str, str | None]) -> dict[str, str]:
-    """Return the answers that flags gave; raises UsageError with a line for each that cannot be taken."""
+def _taken(given: dict[str, str | None]) -> tuple[dict[str, str], list[UsageError]]:
+    """Return the answers that flags gave, and one error with a line for each that cannot be taken."""
     answers = {}
     refusals = []
     for question in QUESTIONS:
@@ -110,9 +125,7 @@ def _taken(given: dict[str, str | None]) -> dict[str, str]:
         reason = refusal(question, answers[question.key])
         if reason:
             refusals.append(f"{question.flag} {reason}")
-    if refusals:
-        raise UsageError("\n".join(refusals), "see gatehouse new --help")
-    return answers
+    return answers, [UsageError("\n".join(refusals), "see gatehouse new --help")] if refusals else []
 
 
 def _answer(question: Question) -> str:
@@ -120,14 +133,20 @@ def _answer(question: Question) -> str:
 
     def take(text: str) -> None:
         reason = refusal(question, cleaned(question, text))
+        if not cleaned(question, text) and question.required:
+            raise UsageError("an answer is needed here")
         if reason and (text or question.required):
             raise UsageError(f"that {reason}")
 
-    return cleaned(question, _ask(question.words, question.example, take, optional=not question.required))
+    left = "" if question.required else question.left
+    return cleaned(question, _ask(question.words, question.example, take, left=left))
 
 
-def _ask(words: str, example: str, take: Callable[[str], None], *, optional: bool = False) -> str:
-    """Ask on the terminal, on stderr, until `take` raises no UsageError."""
+def _ask(words: str, example: str, take: Callable[[str], None], *, left: str = "") -> str:
+    """Ask on the terminal, on stderr, until `take` raises no UsageError.
+
+    `left` says what Enter alone stands for, where that is an answer.
+    """
 
     def judged(text: str) -> str:
         try:
@@ -136,7 +155,7 @@ def _ask(words: str, example: str, take: Callable[[str], None], *, optional: boo
             raise click.UsageError(str(error)) from error
         return text
 
-    hint = f"{words}, such as: {example}" + (" (Enter: none)" if optional else "")
+    hint = f"{words}, such as: {example}" + (f" (Enter: {left})" if left else "")
     talk(hint)
     try:
         answer: str = click.prompt(
@@ -144,7 +163,7 @@ def _ask(words: str, example: str, take: Callable[[str], None], *, optional: boo
             prompt_suffix=" ",
             err=True,
             value_proc=judged,
-            default="" if optional else None,
+            default="",
             show_default=False,
         )
     except click.Abort:

@@ -23,7 +23,8 @@ author makes an environment of its own below `.gatehouse/`, once. Settings come 
 `.env` beside `compose.yaml`; the environment wins.
 
 Results are on stdout and all other words on stderr. `--json` gives one line of JSON, or one a line while
-something goes on. Colour and progress are for a terminal only, and `NO_COLOR=1` turns colour off there.
+something goes on, and [its page](json.md) has every key. Colour and progress are for a terminal only, and
+`NO_COLOR=1` turns colour off there.
 A failure is one sentence, `gatehouse: CODE: SENTENCE (MEND)`: [exit codes](exit-codes.md).
 """
 

@@ -8,20 +8,28 @@ Running turns end on what they began with.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from runtime import layout
 from runtime.agents.check import check_instances
-from runtime.agents.fields import ENVIRONMENT, OVERRIDES
+from runtime.agents.fields import OVERRIDES
 from runtime.agents.instance import load_instance
 from runtime.agents.sources import mounts
 from runtime.cli.command import Command
 from runtime.cli.engine import OUTDATED, RELOAD_SECONDS, Engine, line_of
+from runtime.cli.failures import INTERRUPTION, Told, told
 from runtime.cli.output import Progress, printable, result, result_json, talk
 from runtime.cli.settings import Settings, pass_settings
+from runtime.cli.waiting import (
+    FIXED,
+    NEVER,
+    instances_root,
+    overrides_waiting,
+    port_waiting,
+    published,
+)
 from runtime.errors import (
     ConfigError,
     DefinitionMismatch,
@@ -33,13 +41,9 @@ from runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from runtime.cli.engine import Container, Said
 
 SHORT: Final = 12
-# What the services read an instance with; a reload cannot change it, because it is fixed when they start.
-FIXED: Final = (*OVERRIDES, ENVIRONMENT, "HOME")
 AGAIN: Final = "./gatehouse reload once more; if it stays so, ./gatehouse up"
 
 
@@ -61,23 +65,21 @@ class Report:
     after: Loaded = Loaded()
     changed: bool = False
     restart: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
-    def as_json(self, error: GatehouseError | None = None) -> dict[str, Any]:
-        """Return it as one object."""
-        value: dict[str, Any] = {
+    def as_json(self, error: Told | None = None) -> dict[str, Any]:
+        """Return it as one object, whose keys are always the same (docs/reference/json.md)."""
+        return {
             "ok": error is None,
-            "agent": self.agent,
+            "agent": self.agent or None,
+            "step": None if error is None else self.step,
             "changed": self.changed,
             "pack": {"before": self.before.pack or None, "now": self.after.pack or None},
             "definition": {"before": self.before.digest or None, "now": self.after.digest or None},
             "needs_up": list(self.restart),
+            "problems": [problem.as_json() for problem in self.problems],
+            "error": error,
         }
-        if error is not None:
-            value |= {"step": self.step, "code": error.code, "message": error.sentence, "mend": error.hint}
-            value["problems"] = (
-                [problem.as_json() for problem in error.problems] if isinstance(error, ConfigError) else []
-            )
-        return value
 
 
 @click.command(
@@ -107,7 +109,12 @@ def command(settings: Settings, *, as_json: bool) -> int:
             _reload(settings, report, progress)
     except GatehouseError as error:
         if as_json:
-            result_json(report.as_json(error))
+            report.problems = error.problems if isinstance(error, ConfigError) else ()
+            result_json(report.as_json(told(error)))
+        raise
+    except KeyboardInterrupt:
+        if as_json:
+            result_json(report.as_json(INTERRUPTION))
         raise
     if as_json:
         result_json(report.as_json())
@@ -137,10 +144,12 @@ def words(report: Report) -> str:
 def _reload(settings: Settings, report: Report, progress: Progress) -> None:
     engine = Engine.of(settings)
     front, spawner = engine.service("front"), engine.service("spawner")
+    if settings.environ.get(NEVER, "").strip():
+        talk(f"{NEVER} does nothing in the stack: it is for runs without a sandbox")
     report.agent = front.environ.get("GATEHOUSE_AGENT", settings.agent)
     report.before = report.after = _loaded(engine, spawner, report.agent)
     progress.show("checking the files …")
-    _check(settings, spawner, report)
+    _check(settings, spawner, report, published(engine.containers()))
     progress.show("the spawner loads …")
     report.step = "spawner"
     answer = _of_spawner(engine.health(spawner, "reload", RELOAD_SECONDS))
@@ -151,7 +160,7 @@ def _reload(settings: Settings, report: Report, progress: Progress) -> None:
     report.step = "front"
     answer = _of_front(engine, front, report)
     report.changed = report.changed or answer.get("changed") is True
-    report.restart += tuple(str(one) for one in answer.get("restart", ()))
+    report.restart = tuple(dict.fromkeys((*report.restart, *map(str, answer.get("restart", ())))))
 
 
 def _loaded(engine: Engine, spawner: Container, agent: str) -> Loaded:
@@ -163,13 +172,13 @@ def _loaded(engine: Engine, spawner: Container, agent: str) -> Loaded:
     return Loaded(str(told.get("digest", "")), str(told.get("pack", "")))
 
 
-def _check(settings: Settings, spawner: Container, report: Report) -> None:
+def _check(settings: Settings, spawner: Container, report: Report, port: int | None) -> None:
     """Check the files that the services read, as they read them.
 
     Raises ConfigError with every mistake, HostError for folders that are not mounted.
     """
-    source = spawner.mounts.get(str(layout.INSTANCES))
-    folder = Path(source) if source else settings.root / layout.INSTANCES.name
+    root = instances_root(settings, spawner)
+    folder = root / layout.INSTANCES.name
     if not (folder / report.agent).is_dir():
         talk(f"{folder / report.agent} is not on this host: the services check their files themselves")
         return
@@ -177,8 +186,10 @@ def _check(settings: Settings, spawner: Container, report: Report) -> None:
         talk(f"the stack {settings.project} reads its instances from {folder}")
     fixed = {name: spawner.environ[name] for name in FIXED if name in spawner.environ}
     environ = {name: value for name, value in settings.environ.items() if name not in OVERRIDES} | fixed
-    report.restart += tuple(sorted(_waiting(settings, fixed)))
-    root = folder.parent
+    report.restart = (
+        *overrides_waiting(settings.environ, fixed),
+        *port_waiting(settings, root, report.agent, fixed, port),
+    )
     problems = [
         problem for checked in check_instances(root, (report.agent,), environ) for problem in checked.problems
     ]
@@ -191,12 +202,6 @@ def _check(settings: Settings, spawner: Container, report: Report) -> None:
             f"the running stack cannot see {', '.join(dict.fromkeys(missing))}",
             "folders are mounted at a start: run ./gatehouse up",
         )
-
-
-def _waiting(settings: Settings, fixed: Mapping[str, str]) -> list[str]:
-    """Return the overrides that are set here and differ from those that the stack was started with."""
-    here = settings.environ
-    return [name for name in OVERRIDES if here.get(name) and here[name] != fixed.get(name, "")]
 
 
 def _of_spawner(said: Said) -> dict[str, Any]:

@@ -39,10 +39,14 @@ class Settings:
     @property
     def url(self) -> str:
         """The address of this checkout's own stack. Raises UsageError when AGENT_PORT is no port."""
+        self.refuse_port()
+        return f"http://127.0.0.1:{self.port}"
+
+    def refuse_port(self) -> None:
+        """Raise UsageError when AGENT_PORT is no port."""
         if not self.port:
             wrong = self.environ.get("AGENT_PORT", "")[:80]
             raise UsageError(f"AGENT_PORT is not a port: {wrong}", "give a number from 1 to 65535")
-        return f"http://127.0.0.1:{self.port}"
 
 
 pass_settings = click.make_pass_decorator(Settings)

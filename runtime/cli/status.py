@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from runtime.cli.command import Command
-from runtime.cli.engine import OUTDATED, Engine, line_of
+from runtime.cli.engine import OUTDATED, line_of
+from runtime.cli.failures import INTERRUPTION, told
 from runtime.cli.log_lines import turn_words
 from runtime.cli.output import Progress, printable, result, result_json, styled
 from runtime.cli.settings import Settings, pass_settings
-from runtime.cli.status_facts import gather
+from runtime.cli.status_facts import Facts, gather
 from runtime.errors import GatehouseError, ServiceUnreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from runtime.cli.status_facts import Facts, Service
+    from runtime.cli.status_facts import Service
 
 SHORT: Final = 12
 UNKNOWN: Final = "not known"
@@ -34,7 +35,7 @@ LEFT_OUT_SHOWN: Final = 3
         "money of today, the newest turn, services. With --json one object."
     ),
     exits=(0, 4, 8),
-    notes={0: "ready: a visitor gets an answer", 4: "no engine answers", 8: "not ready; stderr says why"},
+    notes={0: "ready: a visitor gets an answer", 8: "not ready; stderr says why"},
     examples=("gatehouse status", "gatehouse status --json"),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as one JSON object.")
@@ -42,23 +43,29 @@ LEFT_OUT_SHOWN: Final = 3
 def command(settings: Settings, *, as_json: bool) -> int:
     """Say what the stack serves and how it is."""
     try:
+        settings.refuse_port()
         with Progress() as progress:
             progress.show("asking the services …")
-            facts = gather(Engine.of(settings))
+            facts = gather(settings)
         if facts is None:
             raise ServiceUnreachable(f"no stack named {settings.project} is there", "./gatehouse up")
     except GatehouseError as error:
         if as_json:
-            result_json(
-                {"ready": False, "reason": error.sentence, "project": settings.project, "services": []}
-            )
+            result_json(Facts(settings.project, ()).as_json(told(error)))
         raise
+    except KeyboardInterrupt:
+        if as_json:
+            result_json(Facts(settings.project, ()).as_json(INTERRUPTION))
+        raise
+    failure = None
+    if (cause := facts.cause) is not None:
+        failure = ServiceUnreachable(f"{cause.name} is not ready: {cause.reason}", mend(cause))
     if as_json:
-        result_json(facts.as_json())
+        result_json(facts.as_json(None if failure is None else told(failure)))
     else:
         result("\n".join(screen(facts)))
-    if (cause := facts.cause) is not None:
-        raise ServiceUnreachable(f"{cause.name} is not ready: {cause.reason}", mend(cause))
+    if failure is not None:
+        raise failure
     return 0
 
 
@@ -86,6 +93,8 @@ def rows(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "turns", UNKNOWN if facts.running is None else f"{facts.running} running"
     yield "loaded", _loaded(facts)
     yield "files", _files(facts)
+    if facts.needs_up:
+        yield "waiting", f"{', '.join(facts.needs_up)}: run ./gatehouse up"
     if facts.left_out:
         shown = ", ".join(line_of(one, 60) for one in facts.left_out[:LEFT_OUT_SHOWN])
         more = (
@@ -135,12 +144,15 @@ def _newest(turn: Any) -> str:
 def _stamp(text: str) -> str:
     try:
         return _moment(datetime.fromisoformat(text).timestamp())
-    except ValueError:
+    except (ValueError, OverflowError):
         return ""
 
 
 def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    try:
+        return datetime.fromtimestamp(seconds, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
 
 
 def _restarts(count: int) -> str:

@@ -11,18 +11,21 @@ import asyncio
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from runtime.cli.engine import OUTDATED, line_of
-from runtime.cli.log_lines import TURN
+from runtime.cli.engine import OUTDATED, Engine, line_of
+from runtime.cli.log_lines import TURN, bounded
 from runtime.cli.log_source import history
+from runtime.cli.waiting import instances_root, overrides_waiting, port_waiting
 from runtime.errors import GatehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from runtime.cli.engine import Container, Engine, Said
+    from runtime.cli.engine import Container, Said
+    from runtime.cli.failures import Told
+    from runtime.cli.settings import Settings
 
 # Whoever comes first is the cause of what those behind it report.
 NEEDED: Final = ("modelproxy", "spawner", "front", "ingress")
@@ -45,7 +48,10 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One look at a stack. `stale` says whether the files on disk differ from what is loaded."""
+    """One look at a stack. `stale` says whether the files on disk differ from what is loaded.
+
+    `needs_up` names what a reload cannot take over (waiting.py).
+    """
 
     project: str
     services: tuple[Service, ...]
@@ -63,6 +69,7 @@ class Facts:
     stale_detail: str = ""
     problems: tuple[Mapping[str, Any], ...] = ()
     left_out: tuple[str, ...] = ()
+    needs_up: tuple[str, ...] = ()
     spent_today_usd: float | None = None
     daily_limit_usd: float | None = None
     day: str | None = None
@@ -80,21 +87,26 @@ class Facts:
                 return one
         return None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return all of it as one object."""
-        cause = self.cause
+    def as_json(self, error: Told | None = None) -> dict[str, Any]:
+        """Return all of it as one object, whose keys are always the same (docs/reference/json.md).
+
+        `error` is why the stack is not ready; without a look at any service it is the reason too.
+        """
+        cause = self.cause if self.services else None
         value = asdict(self)
-        value.pop("demo")
+        demo = value.pop("demo")
         return {
-            "ready": cause is None,
-            "reason": None if cause is None else f"{cause.name}: {cause.reason}",
-            "model": None if self.demo is None else ("demo" if self.demo else "live"),
-            **value,
+            "ready": error is None,
+            "reason": f"{cause.name}: {cause.reason}" if cause else error and error["message"],
+            "model": None if demo is None else ("demo" if demo else "live"),
+            **{key: None if found == "" else found for key, found in value.items()},
+            "error": error,
         }
 
 
-def gather(engine: Engine) -> Facts | None:
-    """Look at the engine's project; None when it has no container. Raises EngineUnavailable."""
+def gather(settings: Settings) -> Facts | None:
+    """Look at the settings' stack; None when it has no container. Raises EngineUnavailable."""
+    engine = Engine.of(settings)
     containers = engine.containers()
     if not containers:
         return None
@@ -111,7 +123,18 @@ def gather(engine: Engine) -> Facts | None:
             )
         )
     services = tuple(_service(engine, one, said.get(one.service), port, card.result()) for one in containers)
-    return _facts(engine, services, front, said, port, card.result(), turn.result())
+    facts = _facts(engine, services, front, said, port, card.result(), turn.result())
+    return replace(facts, needs_up=_needs_up(settings, facts, by_name.get("spawner")))
+
+
+def _needs_up(settings: Settings, facts: Facts, spawner: Container | None) -> tuple[str, ...]:
+    if spawner is None or not facts.agent:
+        return ()
+    root = instances_root(settings, spawner)
+    return (
+        *overrides_waiting(settings.environ, spawner.environ),
+        *port_waiting(settings, root, facts.agent, spawner.environ, facts.port),
+    )
 
 
 def _facts(
@@ -126,7 +149,9 @@ def _facts(
     told = {name: one.json() for name, one in said.items()}
     of_front, of_spawner, of_proxy = (told.get(name, {}) for name in ("front", "spawner", "modelproxy"))
     agent = str(of_front.get("agent") or (front.environ.get("GATEHOUSE_AGENT", "") if front else ""))
-    served = of_spawner.get("agents", {}).get(agent, {}) if isinstance(of_spawner.get("agents"), dict) else {}
+    agents = of_spawner.get("agents")
+    served = agents.get(agent) if isinstance(agents, dict) else None
+    served = served if isinstance(served, dict) else {}
     spent = of_proxy.get("spent_today_usd")
     return Facts(
         project=engine.project,
@@ -143,8 +168,8 @@ def _facts(
         loaded_at=_first(float, of_spawner.get("loaded_at")),
         stale=_first(bool, served.get("stale")),
         stale_detail=line_of(str(served.get("detail", ""))),
-        problems=tuple(one for one in served.get("problems", ()) if isinstance(one, dict)),
-        left_out=tuple(str(one) for name in ("hidden", "not_inlined") for one in served.get(name, ())),
+        problems=tuple(one for one in _list(served.get("problems")) if isinstance(one, dict)),
+        left_out=tuple(str(one) for name in ("hidden", "not_inlined") for one in _list(served.get(name))),
         spent_today_usd=_first(float, spent.get(agent, 0.0)) if isinstance(spent, dict) else None,
         daily_limit_usd=_first(float, of_proxy.get("daily_limit_usd")),
         day=_first(str, of_proxy.get("day")),
@@ -196,7 +221,7 @@ def _card(port: int | None) -> Mapping[str, Any] | None:
 
 
 def _public_url(card: Mapping[str, Any] | None) -> str | None:
-    interfaces: Sequence[Any] = (card or {}).get("supportedInterfaces") or ()
+    interfaces = _list((card or {}).get("supportedInterfaces"))
     first = interfaces[0] if interfaces else {}
     value = first.get("url") if isinstance(first, dict) else None
     return line_of(value) if isinstance(value, str) and value else None
@@ -213,10 +238,17 @@ def _newest_turn(engine: Engine, front: Container | None) -> Mapping[str, Any] |
     return next((one for one in turns if one is not None and one.get("event") == TURN), None)
 
 
+def _list(value: object) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
 def _first(kind: type[Any], *values: Any) -> Any:
-    """Return the first value of a kind; whole numbers are numbers of any kind, but truth is none."""
+    """Return the first value of a kind; whole numbers are numbers of any kind, but truth is none.
+
+    A number that is not finite or larger than any count or time is none.
+    """
     for value in values:
-        if kind is not bool and isinstance(value, bool):
+        if kind in {int, float} and bounded(value) is None:
             continue
         if isinstance(value, (int, float) if kind is float else kind):
             return value

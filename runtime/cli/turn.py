@@ -19,21 +19,26 @@ import click
 
 from runtime.cli.ask import read_question
 from runtime.cli.command import Command
-from runtime.cli.engine import Engine, line_of
-from runtime.cli.names import complete_names
+from runtime.cli.engine import AGENT, Engine, line_of
+from runtime.cli.failures import INTERRUPTION, Told, told
+from runtime.cli.log_lines import bounded
+from runtime.cli.names import complete_names, refuse_name
 from runtime.cli.output import Progress, printable, result, result_json, talk
 from runtime.cli.settings import Settings, pass_settings
 from runtime.cli.turn_process import Program
-from runtime.errors import GatehouseError, ImageError, ServiceUnreachable, UsageError
+from runtime.cli.waiting import overrides_waiting
+from runtime.errors import INTERRUPTED, GatehouseError, ImageError, ServiceUnreachable, UsageError
+from runtime.turn.sandboxed import refuse_unsandboxed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}")
 MODEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,127}")
 MARK: Final = "GATEHOUSE_OPERATOR_TURN"
-INTERRUPTED: Final = 130
-OURS: Final = "gatehouse: "
+# What every program of ours says at its end (docs/reference/exit-codes.md).
+OURS: Final = re.compile(r"gatehouse: ([a-z-]+): (.*?)(?: \(([^()]*)\))?")
+# The keys of a `failed` that the turn's program prints (docs/reference/protocols.md).
+FAILED: Final = ("cause", "detail", "message", "seconds", "first_text_seconds", "usage")
 # Ends the turn's program inside its container: a docker client that is killed leaves it running.
 STOPPER: Final = """
 import os, signal, sys
@@ -52,7 +57,9 @@ for name in filter(str.isdigit, os.listdir("/proc")):
     cls=Command,
     prints=(
         "The answer. On stderr: each step with its time, when the first text came, the whole time, requests, "
-        "tokens and how large the requests were. With --json one object a line, as protocols.md has them."
+        "tokens and how large the requests were. With --json one object a line: planned, step, tool-failed, "
+        "snapshot, and last answer or failed with seconds, first_text_seconds and usage, for failed also the "
+        "cause, its detail, the message that a visitor reads, and error."
     ),
     exits=(0, 1, 3, 4, 5, 8),
     notes={
@@ -87,33 +94,40 @@ def command(
 
     TEXT is what a visitor would write, or - to read it from stdin. The turn belongs to no conversation.
     """
-    if not NAME.fullmatch(name):
-        raise UsageError(f"NAME is no instance: {name[:80]!r}", "letters, digits, - and _")
-    if model is not None and sandbox != "none":
-        raise UsageError(
-            "--model needs --sandbox none", "in the stack the model is `model` of agent.yaml or CLAUDE_MODEL"
-        )
-    if model is not None and not MODEL.fullmatch(model):
-        raise UsageError(f"--model is no model: {model[:80]!r}")
-    text = read_question(words)
-    program = in_stack(settings, name) if sandbox == "docker" else on_host(settings, name, model)
     view = TurnView(as_json=as_json)
     try:
+        refuse_name(name)
+        if model is not None and sandbox == "none" and not MODEL.fullmatch(model):
+            raise UsageError(f"--model is no model: {model[:80]!r}", "give an alias or an id")
+        text = read_question(words)
+        program = on_host(settings, name, model) if sandbox == "none" else in_stack(settings, name, model)
         asyncio.run(_run(program, view, text))
+        return _end(view, program)
     except KeyboardInterrupt:
-        view.clear()
+        view.broken(INTERRUPTION)
         talk("gatehouse: interrupted; the turn was ended")
         return INTERRUPTED
     except GatehouseError as error:
-        view.broken(error)
+        view.broken(told(error))
         raise
-    return _end(view, program)
 
 
-def in_stack(settings: Settings, name: str) -> Program:
-    """Return the program of a turn in the running stack. Raises ServiceUnreachable or EngineUnavailable."""
+def in_stack(settings: Settings, name: str, model: str | None) -> Program:
+    """Return the program of a turn in the running stack.
+
+    Raises UsageError for what only a run without a sandbox may be told, ServiceUnreachable or
+    EngineUnavailable. An override that the stack was started without is told: it does nothing here.
+    """
+    refuse_unsandboxed_settings(settings.environ, model=model)
     engine = Engine.of(settings)
     front = engine.service("front")
+    serves = front.environ.get(AGENT, "")
+    if serves and serves != name:
+        raise ServiceUnreachable(
+            f"the stack serves {line_of(serves, 63)}, not {name}", f"{AGENT}={name} ./gatehouse up"
+        )
+    if waiting := overrides_waiting(settings.environ, front.environ):
+        talk(f"not taken over before ./gatehouse up: {', '.join(waiting)}")
     mark = f"{MARK}={secrets.token_hex(16)}"
     once = ["python", "-m", "runtime.turn.once", "--agent", name]
     return Program(
@@ -134,7 +148,10 @@ def on_host(settings: Settings, name: str, model: str | None) -> Program:
 
 @dataclass(slots=True)
 class TurnView:
-    """Shows one turn's events, and keeps its last."""
+    """Shows one turn's events, and keeps its last.
+
+    A `failed` of the turn is printed by `broken` alone, when its exit code is known, so that there is one.
+    """
 
     as_json: bool
     last: Mapping[str, Any] = field(default_factory=dict)
@@ -148,13 +165,14 @@ class TurnView:
         if event["event"] in {"answer", "failed"}:
             self.last = event
         if self.as_json:
-            result_json(event)
+            if event["event"] != "failed":
+                result_json(event)
             return
         match event["event"]:
             case "planned":
                 self._step(0.0, f"asked with a prompt of {_count(event, 'prompt_bytes')} bytes")
-            case "step":
-                self._step(_seconds(event), f"{line_of(str(event.get('label', '')))} ({_tool(event)})")
+            case "step" | "tool-failed":
+                self._step(_seconds(event), _said(event))
             case "snapshot":
                 if not self.first_text:
                     self.first_text = True
@@ -166,11 +184,12 @@ class TurnView:
                 self._step(_seconds(event), "failed")
                 self._sums(event)
 
-    def broken(self, error: GatehouseError) -> None:
-        """Show that there will be no last event."""
+    def broken(self, error: Told) -> None:
+        """Show that there is no answer: what the turn said of it, as far as it did, and the error."""
         self.clear()
-        if self.as_json and not self.last:
-            result_json({"event": "failed", "cause": error.code, "detail": error.sentence, "message": ""})
+        if self.as_json:
+            said = self.last if self.last.get("event") == "failed" else {}
+            result_json({"event": "failed", **{key: said.get(key) for key in FAILED}, "error": error})
 
     def clear(self) -> None:
         """Take away what is shown while the turn runs."""
@@ -185,10 +204,8 @@ class TurnView:
         self._sums(event)
 
     def _sums(self, event: Mapping[str, Any]) -> None:
-        first = event.get("first_text_seconds")
-        came = (
-            f"first text after {first:.2f} s" if isinstance(first, int | float) else "no text before the end"
-        )
+        first = bounded(event.get("first_text_seconds"))
+        came = f"first text after {first:.2f} s" if first is not None else "no text before the end"
         talk(f"{_seconds(event):.2f} s in all, {came}")
         usage = event.get("usage")
         if not isinstance(usage, dict):
@@ -197,9 +214,9 @@ class TurnView:
             f"{_count(usage, 'requests')} requests to the model ({_count(usage, 'refused')} refused), "
             f"{_count(usage, 'input_tokens')} tokens in, {_count(usage, 'output_tokens')} out"
         )
-        size = usage.get("request_bytes")
-        if isinstance(size, int):
-            talk(f"{size:,} bytes of requests ({size / 1024:.1f} KB)")
+        size = bounded(usage.get("request_bytes"))
+        if size is not None:
+            talk(f"{size:,.0f} bytes of requests ({size / 1024:.1f} KB)")
 
     def _step(self, seconds: float, words: str) -> None:
         self.progress.clear()
@@ -225,15 +242,14 @@ def _end(view: TurnView, program: Program) -> int:
         raise kind(f"the turn failed: {cause}" + (f": {detail}" if detail else ""), told)
     if "No module named" in program.complaint and program.stop is not None:
         raise ImageError("the running stack is older than this checkout", "./gatehouse up")
-    if program.code > 0 and program.complaint.startswith(OURS):
+    if program.code > 0 and (said := OURS.fullmatch(program.complaint)):
         # It has said what is wrong in the words of every command, and they have been passed on.
-        view.broken(GatehouseError(program.complaint.removeprefix(OURS)))
+        view.broken({"code": said[1], "message": said[2], "mend": said[3]})
         return program.code
-    error = GatehouseError(
-        f"the turn's program ended with {program.code} and no answer", "./gatehouse status"
+    raise GatehouseError(
+        f"the turn's program ended with {program.code} {'after' if last else 'without'} an answer",
+        "./gatehouse status",
     )
-    view.broken(error)
-    raise error
 
 
 def _stop(engine: Engine, mark: str) -> None:
@@ -242,13 +258,18 @@ def _stop(engine: Engine, mark: str) -> None:
 
 
 def _seconds(event: Mapping[str, Any]) -> float:
-    value = event.get("seconds")
-    return float(value) if isinstance(value, int | float) else 0.0
+    return bounded(event.get("seconds")) or 0.0
 
 
 def _count(values: Mapping[str, Any], name: str) -> str:
-    value = values.get(name)
-    return f"{value:,}" if isinstance(value, int) else "?"
+    value = bounded(values.get(name))
+    return "?" if value is None else f"{value:,.0f}"
+
+
+def _said(event: Mapping[str, Any]) -> str:
+    if event["event"] == "tool-failed":
+        return f"Using {_tool(event)}: failed: {line_of(str(event.get('detail', '')))}"
+    return f"{line_of(str(event.get('label', '')))} ({_tool(event)})"
 
 
 def _tool(event: Mapping[str, Any]) -> str:

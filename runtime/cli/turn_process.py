@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 LINE_MAX_BYTES: Final = 8 * 1024 * 1024
 WATCHDOG_SECONDS: Final = layout.TURN_MAX_SECONDS + 60.0  # a turn ends itself before
 STOP_SECONDS: Final = 10.0
+DRAIN_SECONDS: Final = 1.0
 TALK_MAX_LINES: Final = 2000
 
 
@@ -99,6 +100,12 @@ class Program:
                 await process.wait()
         talking.cancel()
         await asyncio.wait({talking})
+        # A pipe that is not read to its end stays open until the collector finds it.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                for stream in (process.stdout, process.stderr):
+                    while stream is not None and await stream.read(65536):
+                        pass
 
 
 async def _feed(process: asyncio.subprocess.Process, text: str) -> None:

@@ -240,7 +240,7 @@ def test_a_changed_document_is_answered_from_while_a_turn_runs_on_the_old_one(
     own: OwnInstances, ada: Path
 ) -> None:
     read = {"tool_use": {"name": "Read", "input": {"file_path": "/grounding/faq.md"}}}
-    slow = own.script({"text": "First, ", "delay_seconds": 4, "chunks": 2})
+    slow = own.script({"text": "First, ", "hold": True})
     before = own.status()["pack"]
     running = own.start("ask", f"Tell me {slow}")
     eventually(lambda: own.requests(slow), seconds=30, what="the model being asked")
@@ -252,6 +252,7 @@ def test_a_changed_document_is_answered_from_while_a_turn_runs_on_the_old_one(
     marker = own.script(read, {"text": WORDS})
     own.cli("ask", f"Where is it? {marker}")
     assert "moved to Mars" in json.dumps(own.requests(marker)[-1]["body"]["messages"])
+    own.release(slow)
     first, _ = running.communicate(timeout=SECONDS)
     assert (running.returncode, first) == (0, "First,\n")
     assert own.cli("reload")[0] == f"ada: nothing changed (pack {after[:12]})\n"

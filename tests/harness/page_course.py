@@ -192,6 +192,9 @@ _NOT_RUN = {
     (UNSANDBOXED, 'echo "When are your office hours?" | .venv/bin/python -m run'): (
         "it needs the CLI on this host; tests/hermetic runs the same"
     ),
+    (UNSANDBOXED, './gatehouse turn ada --sandbox none "When are your office ho'): (
+        "it needs the CLI on this host; tests/hermetic runs the same"
+    ),
     (GROUNDING, "inline_grounding: [faq.md]"): "a line of agent.yaml",
     (PERSONA, "grounding_dir: ~/public-documents"): "a line of agent.yaml",
     (PERSONA, 'inline_grounding: [faq.md, "hours/*.md"]'): "a line of agent.yaml",

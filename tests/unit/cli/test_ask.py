@@ -24,10 +24,12 @@ from cryptography.x509.oid import NameOID
 from runtime.cli import ask_client, ask_http
 from runtime.cli.ask import read_question
 from runtime.cli.ask_view import Begun, Doing, Ended, JsonView, Partial, TextView
+from runtime.cli.failures import told
 from runtime.cli.main import main
 from runtime.errors import GatehouseError, ServiceUnreachable, UsageError
 from runtime.turn.events import Answer, Cause, Failed, Snapshot, Step
 from tests.a2a.conftest import ScriptedRunner, definition, serving
+from tests.harness.fake_docker import FakeDocker, container
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -387,7 +389,38 @@ async def test_an_endless_answer_is_cut_at_the_bound(monkeypatch: pytest.MonkeyP
 def test_a_card_cannot_send_a_question_where_its_server_could_not_be_meant(
     asked_at: str, named: str, goes: str
 ) -> None:
-    assert ask_http.endpoint(asked_at, named) == goes
+    assert ask_http.endpoint(asked_at, named, lambda _host: ["2606:4700::1111", "1.1.1.1"]) == goes
+
+
+INNER_SPELLINGS = [
+    "127.1", "2130706433", "127。0。0。1", "0x7f.1", "0x7f000001", "0", "0177.0.0.1", "169.254.43518",
+    "localhost.", "localhost", "LOCALHOST", "metadata", "nas.lan", "db.internal.", "db.internal", "8.8.8.8",
+    "[::1]", "[::ffff:127.0.0.1]", "b.example.", "u@127.0.0.1", "b.example\\@127.0.0.1", "ⓛocalhost",
+    "\uff11\uff12\uff17.0.0.1",
+]  # fmt: skip
+
+
+@pytest.mark.control("TERM-02")
+@pytest.mark.parametrize("host", INNER_SPELLINGS)
+def test_no_spelling_of_an_inner_host_is_followed_from_a_card_of_the_internet(host: str) -> None:
+    goes = ask_http.endpoint("https://a.example", f"https://{host}/x", lambda _host: ["1.1.1.1"])
+    assert goes.startswith("https://a.example/")
+
+
+@pytest.mark.control("TERM-02")
+@pytest.mark.parametrize(
+    "addresses",
+    [[], ["127.0.0.1"], ["1.1.1.1", "10.0.0.1"], ["::ffff:10.0.0.1"], ["64:ff9b::a00:1"], ["fe80::1%eth0"]],
+)
+def test_a_name_is_followed_only_when_all_of_its_addresses_are_public(addresses: list[str]) -> None:
+    goes = ask_http.endpoint("https://a.example", "https://b.example/x", lambda _host: addresses)
+    assert goes == "https://a.example/x"
+
+
+def test_a_card_may_name_another_port_of_its_own_host_and_a_name_in_another_script() -> None:
+    assert ask_http.endpoint("https://a.example", "https://A.example:8443/x") == "https://a.example:8443/x"
+    found = ask_http.endpoint("https://a.example", "https://bücher.example/x", lambda _host: ["1.1.1.1"])
+    assert found == "https://xn--bcher-kva.example/x"
 
 
 @pytest.mark.parametrize(
@@ -487,9 +520,27 @@ def test_no_escape_sequence_of_an_agent_reaches_a_terminal(
         assert all(sign.isprintable() or sign == "\n" for sign in text)
 
 
-def test_an_id_that_a_shell_would_run_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
-    TextView().show(Ended("completed", "x", "", "t", "$(reboot)"))
-    assert "--context '$(reboot)'" in capsys.readouterr().err
+def test_an_id_that_a_shell_could_run_is_not_offered_for_pasting(capsys: pytest.CaptureFixture[str]) -> None:
+    for context in ("$(reboot)", "a'b", "a\\b", "-x", "a b", "a" * 257):
+        TextView().show(Ended("completed", "x", "", "t", context))
+    assert capsys.readouterr().err == ""
+
+
+def test_snapshots_do_not_repeat_a_long_answer_at_each_event(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = JsonView()
+    for length in range(2000, 4000):
+        view.show(Partial("x" * length))
+    lines = capsys.readouterr().out.splitlines()
+    assert 5 < len(lines) < 20
+    monkeypatch.setattr("runtime.cli.ask_view.SNAPSHOTS_MAX_CHARS", 5000)
+    view = JsonView()
+    for number in range(1000):
+        view.show(Partial(f"{number}" + "x" * 1000))
+    view.show(DONE)
+    shown = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
+    assert shown == ["snapshot"] * 4 + ["answer"]
 
 
 def test_json_lines_are_ascii_and_the_last_holds_it_all(capsys: pytest.CaptureFixture[str]) -> None:
@@ -505,12 +556,12 @@ def test_json_lines_are_ascii_and_the_last_holds_it_all(capsys: pytest.CaptureFi
 
 
 def test_json_ends_with_the_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    view = JsonView()
-    view.show(Ended("completed", "Busy.", "busy", "t", "c"))
-    view.failed(ServiceUnreachable("gone", "start it"))
+    JsonView().show(Ended("completed", "Busy.", "busy", "t", "c"))
+    JsonView().failed(told(ServiceUnreachable("gone", "start it")))
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (first["event"], first["outcome"], first["code"]) == ("failed", "busy", "unexpected")
-    assert (second["event"], second["code"], second["mend"]) == ("failed", "service-unreachable", "start it")
+    assert (first["event"], first["outcome"], first["error"]["code"]) == ("failed", "busy", "unexpected")
+    assert (second["event"], second["text"]) == ("failed", None)
+    assert second["error"] == {"code": "service-unreachable", "message": "gone", "mend": "start it"}
 
 
 def test_an_answer_of_marks_that_nobody_sees_is_none() -> None:
@@ -551,6 +602,50 @@ def test_a_question_that_cannot_be_asked_ends_with_a_sentence(
     assert part in shown.err
     assert shown.err.startswith("gatehouse: ")
     assert shown.out == ""
+
+
+def test_a_stack_of_ones_own_name_is_asked_at_its_port_and_says_who_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker = FakeDocker(tmp_path / "host")
+    docker.stack(container("front", environ={"GATEHOUSE_AGENT": "begona"}), container("ingress", port=9))
+    environ = {**docker.environ, "COMPOSE_PROJECT_NAME": "other", "AGENT_PORT": "8", "GATEHOUSE_AGENT": "ada"}
+    assert main(["ask", "hi"], environ) == 8
+    shown = capsys.readouterr().err
+    assert "begona answers, not ada, which GATEHOUSE_AGENT names\n" in shown
+    assert "no stack answers at http://127.0.0.1:9" in shown
+    docker.stack()
+    assert main(["ask", "hi"], environ) == 8
+    assert "no stack named other is there (./gatehouse up)" in capsys.readouterr().err
+
+
+async def test_a_gateway_error_of_our_own_stack_names_status() -> None:
+    async with server(get=lambda _url, _path: reply(b"", "502 Bad Gateway")) as other:
+        with pytest.raises(ServiceUnreachable) as caught:
+            await asked(other.url, own=True)
+    assert caught.value.hint == "./gatehouse status"
+
+
+HUGE: list[Any] = [int("9" * 400), -int("9" * 400), 1e308, 2**64, -1, True, None, [], {}, "x", "9" * 400]
+
+
+@pytest.mark.parametrize("value", HUGE)
+@pytest.mark.parametrize("key", ["name", "capabilities", "supportedInterfaces", "skills", "version"])
+async def test_a_card_of_any_values_ends_with_a_sentence(key: str, value: Any) -> None:
+    def get(url: str, _path: str) -> bytes:
+        return reply(json.dumps({**card10(url), key: value}).encode())
+
+    async with server(get=get, post=lambda _url, _body: sse("text")) as other:
+        assert isinstance(await failure(other.url), GatehouseError)
+
+
+@pytest.mark.parametrize("value", HUGE)
+@pytest.mark.parametrize("key", ["state", "timestamp", "message", "metadata"])
+async def test_an_event_of_any_values_ends_with_a_sentence(key: str, value: Any) -> None:
+    status = {"state": "TASK_STATE_WORKING", key: value}
+    update = result10(statusUpdate={"taskId": "t", "contextId": "c", "status": status})
+    async with server(post=lambda _url, _body: sse(update)) as other:
+        assert isinstance(await failure(other.url), GatehouseError)
 
 
 def test_our_own_stack_that_does_not_run_is_named_with_the_mend(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,6 +69,12 @@ def test_the_json_is_that_of_the_check_itself(checkout: Checkout) -> None:
     assert (same.returncode, same.stdout) == (done.code, done.out)
 
 
+def test_an_instance_that_is_named_twice_is_checked_once(checkout: Checkout) -> None:
+    done = checkout.run("check", "ada", "ada")
+    assert done.out.count("ok ada: ") == 1
+    assert done.err.endswith(" in 1 instance\n")
+
+
 def test_an_instance_that_is_not_there_is_a_problem_that_names_those_that_are(checkout: Checkout) -> None:
     done = checkout.run("check", "adda")
     assert done.code == 3

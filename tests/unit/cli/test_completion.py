@@ -65,6 +65,7 @@ class TestInBash:
 
     def test_names_of_instances_are_completed_and_the_template_is_none(self, checkout: Checkout) -> None:
         shutil.copytree(checkout.instances / "ada", checkout.instances / "alan")
+        shutil.copytree(checkout.instances / "ada", checkout.instances / "A;touch x")
         assert completed(checkout, "check", "") == ["ada", "alan"]
         assert completed(checkout, "check", "al") == ["alan"]
         assert completed(checkout, "check", "ada", "") == ["alan"]

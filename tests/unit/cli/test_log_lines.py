@@ -95,7 +95,9 @@ def test_the_engines_time_is_read_to_the_nanosecond(stamp: str, nanoseconds: int
     assert parse("front", f"{stamp} text") == Line(nanoseconds, "front", "text")
 
 
-@pytest.mark.parametrize("line", ["", "no time here", "2026-99-01T12:00:00Z text", "2026-05-01 text"])
+@pytest.mark.parametrize(
+    "line", ["", "no time here", "2026-99-01T12:00:00Z x", "2026-05-01 x", "0001-01-01T00:00:00Z x"]
+)
 def test_a_line_without_a_time_is_none(line: str) -> None:
     assert parse("front", line) is None
 
@@ -114,6 +116,19 @@ def test_a_line_without_a_time_is_none(line: str) -> None:
 def test_a_line_of_another_shape_is_shown_all_the_same(text: str) -> None:
     assert len(plain(Line(0, "front", text)).words) <= 2000
     json.loads(as_json(Line(0, "front", text)))
+
+
+@pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999", "9" * 400, "9" * 5000, "true"])
+@pytest.mark.parametrize("key", ["total_ms", "requests", "request_bytes", "input_tokens", "seconds"])
+def test_a_broken_number_is_shown_as_no_number_and_printed_as_json(key: str, number: str) -> None:
+    for event in ("turn", "other"):
+        line = Line(0, "front", f'{{"event": "{event}", "requests": 1, "{key}": {number}}}')
+        assert plain(line).words
+        assert "Infinity" not in as_json(line).replace("\\", "").split('"text"')[0]
+
+
+def test_an_exception_without_words_is_none() -> None:
+    assert words({"event": "failed", "exception": " "}) == "failed"
 
 
 @pytest.mark.control("TERM-01")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import signal
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.cli.engine import Engine
+from runtime.cli.log_source import follow
 from runtime.cli.main import main
 from tests.harness.fake_docker import FakeDocker, container
 
@@ -78,6 +81,7 @@ def test_json_gives_the_services_own_lines_and_wraps_what_is_none(
     ("arguments", "code", "part"),
     [
         (["nobody"], 2, "no service is named 'nobody'"),
+        (["frnt"], 2, "(did you mean front?)"),
         (["modelproxy"], 8, "has no modelproxy"),
         (["--since", "yesterday"], 2, "--since is no time"),
         (["--since", "--follow"], 2, "--since"),
@@ -90,6 +94,31 @@ def test_what_cannot_be_shown_is_said(
 ) -> None:
     assert main(["logs", *arguments], docker.environ) == code
     assert part in capsys.readouterr().err
+
+
+def test_what_an_image_calls_itself_is_no_service_unless_it_is_a_plain_name(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker.stack(container("front"), container("front\x1b[2J"), container("Front"), container(""))
+    assert main(["logs"], docker.environ) == 0
+    assert len(lines(capsys)) == 2
+    docker.stack(container("front"), container("front"))
+    assert main(["logs"], docker.environ) == 8
+    assert "has 2 containers of front (see docker ps" in capsys.readouterr().err
+
+
+def test_a_stack_of_another_checkout_is_not_ours(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    front = container("front")
+    front["Config"]["Labels"]["com.docker.compose.project.working_dir"] = str(tmp_path)
+    docker.stack(front)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    assert main(["logs"], {**docker.environ, "GATEHOUSE_ROOT": str(link)}) == 0
+    capsys.readouterr()
+    assert main(["logs"], {**docker.environ, "GATEHOUSE_ROOT": "/elsewhere"}) == 8
+    assert f"runs from {tmp_path}, another checkout" in capsys.readouterr().err
 
 
 def test_without_a_stack_the_mend_is_up(docker: FakeDocker, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,6 +154,27 @@ async def test_following_goes_on_behind_the_newest_line_and_ends_with_an_interru
     assert (process.returncode, err) == (130, b"")
     ((arguments, _),) = docker.calls("logs", "--follow")
     assert "--since=1777636803.000000002" in arguments
+
+
+async def test_following_goes_on_with_a_service_that_is_started_anew(
+    docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.cli.log_source.AGAIN_SECONDS", 0.01)
+    old, new = container("front"), {**container("front"), "Id": "id-of-the-next"}
+    docker.stack(old)
+    docker.answer("--follow", "id-of-front", stderr="2026-05-01T12:00:03.5Z first\n")
+    docker.answer("--follow", "id-of-the-next", stderr="2026-05-01T12:00:09Z second\n", hangs=True)
+    engine = Engine("gatehouse", docker.environ)
+    said: list[str] = []
+    async with asyncio.timeout(ENOUGH_SECONDS), contextlib.aclosing(follow(engine, ["front"], {})) as more:
+        async for batch in more:
+            said += [line.untrusted_text for line in batch]
+            if "second" in said:
+                break
+            docker.stack(new)
+    assert set(said) == {"first", "second"}
+    ((arguments, _),) = docker.calls("--follow", "id-of-the-next")
+    assert "--since=1777636803.500000001" in arguments
 
 
 def test_following_ends_when_the_stack_is_gone(

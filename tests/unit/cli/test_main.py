@@ -61,7 +61,7 @@ def stopping(monkeypatch: pytest.MonkeyPatch) -> Any:
         (PortInUse("what"), 4, "gatehouse: port-in-use: what\n"),
         (ServiceUnreachable("what", "mend"), 8, "gatehouse: service-unreachable: what (mend)\n"),
         (GatehouseError("what", "mend"), 1, "gatehouse: unexpected: what (mend)\n"),
-        (click.UsageError("What."), 2, "gatehouse: usage: What (see gatehouse check --help)\n"),
+        (click.UsageError("What."), 2, "gatehouse: usage: what (see gatehouse check --help)\n"),
         (KeyboardInterrupt(), 130, ""),
         (click.Abort(), 130, ""),
     ],
@@ -92,9 +92,11 @@ def test_what_nobody_foresaw_has_its_traceback_and_one_last_sentence(
     [
         (("chekc",), "unknown command: chekc (did you mean check?)"),
         (("fly",), "unknown command: fly (see gatehouse --help)"),
-        (("check", "--jsn"), "No such option '--jsn' (did you mean --json?)"),
-        (("completion", "tcsh"), "Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of"),
-        (("down", "now"), "Got unexpected extra argument"),
+        (("check", "--jsn"), "no such option '--jsn' (did you mean --json?)"),
+        (("completion", "tcsh"), "invalid value for '{bash|zsh|fish}': 'tcsh' is not one of"),
+        (("down", "now"), "unexpected argument: now (see gatehouse down --help)"),
+        (("reload", "a", "b"), "unexpected arguments: a b (see gatehouse reload --help)"),
+        (("turn", "ada"), "missing argument 'TEXT' (see gatehouse turn --help)"),
     ],
 )
 def test_a_command_line_that_is_wrong_is_one_sentence_with_the_nearest_or_where_to_read(
@@ -195,7 +197,7 @@ def test_the_port_is_the_environments_or_the_default(given: dict[str, str], port
     assert read_settings(given).url == f"http://127.0.0.1:{port}"
 
 
-@pytest.mark.parametrize("port", ["http", "0", "65536", "-1", "٣", "8" * 400])
+@pytest.mark.parametrize("port", ["http", "0", "65536", "-1", "٣", "8" * 5000, "008011"])
 def test_a_port_that_is_none_stops_only_what_needs_it(port: str) -> None:
     settings = read_settings({"AGENT_PORT": port})
     with pytest.raises(UsageError, match="AGENT_PORT is not a port"):

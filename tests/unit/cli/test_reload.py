@@ -194,6 +194,49 @@ def test_an_override_that_the_stack_was_not_started_with_waits_for_up(
     assert "not taken over before ./gatehouse up: CLAUDE_MODEL" in capsys.readouterr().err
 
 
+def test_a_binary_that_up_refuses_does_not_wait_for_up(
+    docker: FakeDocker, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reload(docker, root, "--json", CLAUDE_BINARY="/x") == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["needs_up"] == []
+    assert shown.err == "CLAUDE_BINARY does nothing in the stack: it is for runs without a sandbox\n"
+
+
+@pytest.mark.parametrize(
+    ("port", "environ", "needs"),
+    [
+        ("8123", {}, ["port"]),
+        ("8011", {}, []),
+        (None, {}, []),
+        ("8123", {"AGENT_PORT": "8011"}, []),
+        ("8123", {"AGENT_PORT": ""}, ["port"]),
+    ],
+)
+def test_a_changed_port_waits_for_up_where_no_variable_decides_it(
+    docker: FakeDocker,
+    root: Path,
+    capsys: pytest.CaptureFixture[str],
+    port: str | None,
+    environ: dict[str, str],
+    needs: list[str],
+) -> None:
+    in_stack = {"AGENT_PORT": "8011"}
+    docker.stack(
+        container("front", environ={"GATEHOUSE_AGENT": "ada", **in_stack}),
+        container("spawner", environ=in_stack, mounts={str(layout.INSTANCES): str(root / "instances")}),
+        container("ingress", port=8011),
+    )
+    path = root / "instances" / "ada" / "agent.yaml"
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("port:")]
+    path.write_text("\n".join([*lines, *([f"port: {port}"] if port else [])]) + "\n")
+    front(docker, restart=needs)
+    assert reload(docker, root, "--json", **environ) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["needs_up"] == needs
+    assert ("not taken over before ./gatehouse up: port\n" in shown.err) is bool(needs)
+
+
 def test_what_the_front_leaves_for_a_restart_waits_for_up(
     docker: FakeDocker, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,21 +104,50 @@ def test_one_screen_says_what_is_served_and_how_it_is(
 def test_json_holds_all_of_it(docker: FakeDocker, port: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", "--json"], docker.environ) == 0
     told = json.loads(capsys.readouterr().out)
-    wanted = {
+    assert told == {
         "ready": True,
         "reason": None,
         "model": "demo",
+        "project": "gatehouse",
+        "services": [
+            {"name": name, "state": "healthy", "restarts": 0, "reason": None}
+            for name in ("ingress", "front", "spawner", "modelproxy")
+        ],
         "agent": "ada",
+        "name": "Ada [2JLovelace",
         "port": port,
+        "public_url": "https://ada.example/",
+        "running": 1,
+        "digest": DIGEST,
+        "front_digest": DIGEST,
         "pack": PACK,
+        "loaded_at": 1777636800.0,
         "stale": False,
+        "stale_detail": None,
+        "problems": [],
+        "left_out": [],
+        "needs_up": ["port"],
         "spent_today_usd": 0.25,
         "daily_limit_usd": 5.0,
-        "running": 1,
+        "day": "2026-05-01",
+        "newest_turn": {"event": "turn", "outcome": "answered", "total_ms": 1150, "requests": 0},
+        "error": None,
     }
-    assert {key: told[key] for key in wanted} == wanted
-    assert told["newest_turn"]["total_ms"] == 1150
-    assert [one["name"] for one in told["services"]] == ["ingress", "front", "spawner", "modelproxy"]
+
+
+def test_a_port_and_an_override_that_wait_for_up_are_told_and_the_operators_port_decides(
+    docker: FakeDocker, port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status"], {**docker.environ, "CLAUDE_MODEL": "opus"}) == 0
+    assert rows(capsys)["waiting"] == "CLAUDE_MODEL, port: run ./gatehouse up"
+    docker.stack(
+        container("modelproxy"),
+        container("spawner", environ={"AGENT_PORT": str(port)}),
+        container("front", environ={"GATEHOUSE_AGENT": "ada"}),
+        container("ingress", port=port),
+    )
+    assert main(["status"], {**docker.environ, "AGENT_PORT": str(port)}) == 0
+    assert "waiting" not in rows(capsys)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +173,22 @@ def test_a_front_that_has_another_definition_than_the_spawner_is_told(
     docker.answer("runtime.health front status", stdout=json.dumps(FRONT | {"digest": "0123456789abcdef"}))
     assert main(["status"], docker.environ) == 0
     assert "the front has 0123456789ab still: ./gatehouse reload" in rows(capsys)["loaded"]
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", "9" * 400, "9" * 14])
+def test_a_broken_number_of_a_service_or_in_its_log_is_no_traceback(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str], number: str
+) -> None:
+    told = json.dumps(SPAWNER | {"agents": {"ada": AGENT}}).replace("1777636800.0", number)
+    docker.answer("runtime.health spawner status", stdout=told)
+    docker.answer("logs", "id-of-front", stderr=TURN.replace("1150", number))
+    assert main(["status"], docker.environ) == 0
+    assert "ada): ready" in capsys.readouterr().out
+
+
+def test_a_port_that_is_none_is_a_usage_error(docker: FakeDocker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status"], {**docker.environ, "AGENT_PORT": "abc"}) == 2
+    assert "AGENT_PORT is not a port: abc" in capsys.readouterr().err
 
 
 def test_what_was_left_out_of_the_pack_is_named(

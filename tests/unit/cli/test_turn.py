@@ -108,15 +108,19 @@ def test_a_failed_turn_names_its_cause_its_detail_and_what_a_visitor_reads(
     assert "84,512 bytes of requests" in shown.err
 
 
+@pytest.mark.parametrize("mend", [None, "give a number"])
 def test_what_is_wrong_with_the_instance_is_said_by_the_program_itself(
-    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str], mend: str | None
 ) -> None:
-    said = "gatehouse: config-invalid: instances/ada/agent.yaml:3:1: port: is no port\n"
+    sentence = "instances/ada/agent.yaml:3:1: port: is no port"
+    said = f"gatehouse: config-invalid: {sentence}" + (f" ({mend})\n" if mend else "\n")
     docker.answer("runtime.turn.once", stderr=said, code=3)
     assert main(["turn", "ada", "--json", "hi"], docker.environ) == 3
     shown = capsys.readouterr()
     assert shown.err == said
-    assert json.loads(shown.out)["detail"] == said.removeprefix("gatehouse: ").rstrip()
+    told = json.loads(shown.out)
+    assert told["error"] == {"code": "config-invalid", "message": sentence, "mend": mend}
+    assert (told["cause"], told["detail"]) == (None, None)
 
 
 def test_a_stack_that_is_older_than_the_checkout_is_named(
@@ -143,7 +147,7 @@ def test_a_program_that_ends_without_an_answer_is_a_failure(
     assert main(["turn", "ada", "--json", "hi"], docker.environ) == 1
     shown = capsys.readouterr()
     assert json.loads(shown.out.splitlines()[-1])["event"] == "failed"
-    assert "ended with 0 and no answer" in shown.err
+    assert "ended with 0 without an answer" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_a_program_that_ends_without_an_answer_is_a_failure(
         (["ada", "hi", "--model", "opus"], "--model needs --sandbox none"),
         (["ada", "hi", "--sandbox", "none", "--model", "--debug"], "--model"),
         (["ada", "hi", "--sandbox", "vm"], "vm"),
-        (["../x", "hi"], "NAME is no instance"),
+        (["../x", "hi"], "'../x' is no name of an instance (use lower-case"),
         (["-x", "hi"], "-x"),
         (["ada", " "], "empty"),
         (["ada"], "TEXT"),
@@ -165,6 +169,57 @@ def test_a_wrong_command_line_is_a_usage_error(
     shown = capsys.readouterr().err
     assert shown.startswith("gatehouse: usage: ")
     assert part in shown
+
+
+def test_a_binary_of_this_host_is_refused_where_the_turn_would_not_run_it(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["turn", "ada", "hi"], {**docker.environ, "CLAUDE_BINARY": "/x"}) == 2
+    assert capsys.readouterr().err.startswith(
+        "gatehouse: usage: CLAUDE_BINARY is set, but a turn in the sandb"
+    )
+    assert docker.calls() == []
+
+
+def test_an_override_that_the_stack_was_started_without_is_told(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker.stack(container("front", environ={"CLAUDE_MODEL": "opus", "AGENT_HOST": "a.example"}))
+    docker.answer("runtime.turn.once", stdout=ndjson(*EVENTS))
+    here = {**docker.environ, "CLAUDE_MODEL": "haiku", "AGENT_HOST": "a.example"}
+    assert main(["turn", "ada", "hi"], here) == 0
+    assert capsys.readouterr().err.startswith("not taken over before ./gatehouse up: CLAUDE_MODEL\n")
+
+
+def test_another_instance_than_the_stack_serves_is_named_with_the_mend(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker.stack(container("front", environ={"GATEHOUSE_AGENT": "begona"}))
+    assert main(["turn", "ada", "hi"], docker.environ) == 8
+    words = "the stack serves begona, not ada (GATEHOUSE_AGENT=ada ./gatehouse up)"
+    assert words in capsys.readouterr().err
+
+
+def test_a_tool_that_failed_is_shown_and_its_numbers_may_be_broken(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = {"event": "tool-failed", "tool": "hours", "detail": "no\x1b[2J file", "seconds": 0.5}
+    broken = {"event": "answer", "text": "x", "seconds": 10**400, "usage": {"request_bytes": 10**400}}
+    docker.answer("runtime.turn.once", stdout=ndjson(failed, broken))
+    assert main(["turn", "ada", "hi"], docker.environ) == 0
+    assert "    0.50 s  Using hours: failed: no[2J file\n" in capsys.readouterr().err
+    assert main(["turn", "ada", "--json", "hi"], docker.environ) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0]) == failed
+
+
+def test_a_failure_after_an_answer_is_the_last_line(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker.answer("runtime.turn.once", stdout=ndjson(EVENTS[-1]), code=9)
+    assert main(["turn", "ada", "--json", "hi"], docker.environ) == 1
+    shown = capsys.readouterr()
+    assert [json.loads(line)["event"] for line in shown.out.splitlines()] == ["answer", "failed"]
+    assert "ended with 9 after an answer" in shown.err
 
 
 def test_without_a_stack_the_mend_is_up(docker: FakeDocker, capsys: pytest.CaptureFixture[str]) -> None:
