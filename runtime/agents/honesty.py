@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from runtime.agents.findings import AtSetting
-from runtime.agents.promises import is_kept, promises
+from runtime.agents.promises import ACTIONS, is_kept, promises
 from runtime.agents.prompt_tools import is_mentioned, is_named
 from runtime.agents.quoting import shown
 
@@ -42,9 +42,10 @@ def dishonest(
             yield AtSetting("allowed_tools", message, mend, certain=False)
     serving = [name for name in (*scripts, *granted.tools.granted) if not granted.lacks(name)]
     served = "\n\n".join(f"{name.replace('_', ' ')}.\n\n{scripts.get(name, '')}" for name in serving)
+    kept = {action for action, _, _ in ACTIONS if is_kept(action, served)}
     for setting, text in _card_texts(found):
         for action in promises(text):
-            if not is_kept(action, served):
+            if action not in kept:
                 message = f"seems to promise {action}, which nothing granted does"
                 mend = "say what the agent does, or grant a script that does it"
                 yield AtSetting(setting, message, mend, certain=False)

@@ -24,6 +24,7 @@ from runtime.agents.folders import AGENT_FILE, missing_file, refused_name, refus
 from runtime.agents.honesty import dishonest, unserved, words_of
 from runtime.agents.placeholders import MEND as FILL_IN
 from runtime.agents.placeholders import TEMPLATE, unfilled_settings
+from runtime.agents.programs import are_certain, faults
 from runtime.agents.prompt import Prompt, check_tools, read_prompt
 from runtime.agents.regular import read_regular
 from runtime.agents.scripts import scripts_in
@@ -155,6 +156,10 @@ def _inspect(source: YamlMapping, look: _Look) -> Inspection:
         )
     _addresses(values, look)
     problems = _examine(directories, tools, values, prompt, look) if look.check_sources else []
+    for name in tools.granted if look.check_sources else ():
+        where = f"instances/{look.name}/{TOOLS_FOLDER}/{name}.py"
+        faulty = faults(look.folder / TOOLS_FOLDER / f"{name}.py", where)
+        (problems if are_certain() else look.warnings).extend(faulty)
     together = _together(look, prompt, problems)
     if together or prompt.text is None:
         return Inspection(None, together, _sorted(look.warnings))
