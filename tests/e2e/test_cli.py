@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runtime import layout
 from tests.harness.stack import REPO, Stack, answer_of, eventually
 
 if TYPE_CHECKING:
@@ -32,25 +31,13 @@ SECONDS = 90
 
 @dataclass
 class OwnInstances(Stack):
-    """A stack whose services read the instances of `checkout`."""
+    """A stack of another checkout, which has instances of its own and all else from this one."""
 
     checkout: Path = field(default_factory=Path)
 
-    @property
-    def overlay(self) -> Path:
-        path = self.checkout / "overlay.yaml"
-        mount = {
-            "type": "bind",
-            "source": str(self.checkout / "instances"),
-            "target": str(layout.INSTANCES),
-            "read_only": True,
-        }
-        services = {name: {"volumes": [mount]} for name in ("front", "spawner")}
-        path.write_text(json.dumps({"services": services}))
-        return path
-
     def compose(self, *arguments: str, check: bool = True, seconds: float = 180) -> str:
-        return super().compose("-f", str(self.overlay), *arguments, check=check, seconds=seconds)
+        here = ("--project-directory", str(self.checkout))
+        return super().compose(*here, *arguments, check=check, seconds=seconds)
 
     @property
     def environ(self) -> dict[str, str]:
@@ -96,6 +83,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnInstances]:
     shutil.copytree(REPO / "instances", checkout / "instances")
     for path in checkout.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
+    for name in ("compose", "tests"):
+        (checkout / name).symlink_to(REPO / name)
     with OwnInstances(checkout=checkout) as running:
         yield running
 
