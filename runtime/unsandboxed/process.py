@@ -85,7 +85,7 @@ class Child:
     async def _started(cls, process: subprocess.Popen[bytes], told: IO[bytes], line: bytes) -> Child:
         try:
             child = cls(process)
-        except BaseException:  # such as a kernel without pidfds
+        except BaseException:  # a kernel without pidfds, say: no process stays behind; it passes on
             process.kill()
             process.communicate()
             raise

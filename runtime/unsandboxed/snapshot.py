@@ -85,7 +85,7 @@ def take(agent: AgentDefinition, root: Path, place: str = "") -> Snapshot:
         instance = str(folder / PACK / "instance")
         pack = build_pack(agent, folder, root=root, instance_dir=instance)
         (folder / pack.digest).rename(folder / PACK)
-    except BaseException:  # whatever it is, nothing stays behind
+    except BaseException:  # cancellation too leaves no copy behind, and passes on
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return Snapshot(folder, pack.digest, pack.persona_bytes, pack.hidden, pack.not_inlined)

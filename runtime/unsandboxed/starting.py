@@ -52,7 +52,7 @@ def start(agent: AgentDefinition, environ: Mapping[str, str], root: Path) -> Sub
     try:
         _refuse_to_start(runner, agent)
         sys.stderr.write(banner(runner, agent))
-    except BaseException:  # whatever it is, no copy stays behind
+    except BaseException:  # cancellation too leaves no copy behind, and passes on
         runner.snapshot.remove()
         raise
     log.warning(

@@ -91,10 +91,14 @@ class Faults:
             self.services.cancel(task)
             return terminal(list(events))
 
-    def check(self, reply: Reply, outcome: str) -> None:
-        """Check that an answer is the one text of an outcome; `nothing_is_left` looks for its receipt."""
-        assert (reply.outcome, reply.text) == (outcome, TEXTS[outcome])
+    def told(self, reply: Reply) -> str:
+        """Return the outcome that a visitor was told, whose one text the answer must be.
+
+        `nothing_is_left` looks for its receipt.
+        """
+        assert reply.text == TEXTS[reply.outcome]
         self.answered.append(reply)
+        return reply.outcome
 
     # -- afterwards ---------------------------------------------------------------------------------------
     def heal(self) -> None:
@@ -130,7 +134,7 @@ class Faults:
             outcomes = sorted(reply.outcome for reply in self.answered if reply.persona == persona)
             eventually(partial(self._are_last, persona, outcomes), what=f"receipts that say {outcomes}")
         self.answered.clear()
-        self.check(self.ask(), "")
+        assert self.told(self.ask()) == ""
 
     def _are_last(self, persona: str, outcomes: list[str]) -> bool:
         last = self.services.receipts(persona)[-len(outcomes) :]

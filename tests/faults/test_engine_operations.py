@@ -113,7 +113,7 @@ def test_one_answer_and_nothing_left_when(faults: Faults, row: Row) -> None:
     receipts = len(faults.services.receipts(persona))
     faults.proxy.breaks(*row.faults)
     reply = faults.ask(persona=persona)
-    faults.check(reply, row.outcome)
+    assert faults.told(reply) == row.outcome
     if row.stays:
         faults.nothing_stays()
     faults.proxy.heal()
@@ -127,7 +127,7 @@ def test_a_cancelled_turn_is_told_so_and_leaves_nothing_when(faults: Faults, row
     receipts = len(faults.services.receipts())
     faults.proxy.breaks(*row.faults)
     reply = faults.cancelled()
-    faults.check(reply, row.outcome)
+    assert faults.told(reply) == row.outcome
     faults.receipt(receipts)
     assert faults.engine.turns() == [], "it is gone when the visitor's place is free"
     faults.nothing_stays()

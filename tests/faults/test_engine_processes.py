@@ -26,7 +26,7 @@ SET_UP = (Operation.CREATE, Operation.ATTACH, Operation.START)
 # --- killed --------------------------------------------------------------------------------------------
 def test_no_engine_is_told_at_once_and_the_next_visitor_after_its_return_is_answered(faults: Faults) -> None:
     faults.engine.kill()
-    faults.check(faults.ask(persona="brief"), "engine")
+    assert faults.told(faults.ask(persona="brief")) == "engine"
     faults.engine.start()
     faults.nothing_is_left()
 
@@ -51,7 +51,7 @@ def test_an_engine_killed_at_a_step_gives_one_answer_and_nothing_is_left(
         with faults.proxy.at(step) as gate:
             assert gate.reached.wait(timeout=10)
             faults.engine.kill()
-        faults.check(reply.result(), "engine")
+        assert faults.told(reply.result()) == "engine"
     faults.engine.start()
     faults.nothing_is_left()
 
@@ -62,7 +62,7 @@ def test_an_engine_killed_in_mid_turn_whose_container(faults: Faults, options: t
     with faults.in_mid_turn() as reply:
         faults.engine.kill()
         assert faults.engine.shims(), "a killed engine leaves its containers"
-        faults.check(reply.result(), "engine")
+        assert faults.told(reply.result()) == "engine"
     faults.engine.start(*options)
     faults.nothing_is_left()
 
@@ -72,7 +72,7 @@ def test_an_engine_killed_after_the_answer_takes_nothing_from_it(faults: Faults)
         with faults.proxy.at(Operation.WAIT) as gate:
             assert gate.reached.wait(timeout=10)
             faults.engine.kill()
-        faults.check(reply.result(), "")
+        assert faults.told(reply.result()) == ""
     faults.engine.start()
     faults.nothing_is_left()
 
@@ -80,7 +80,7 @@ def test_an_engine_killed_after_the_answer_takes_nothing_from_it(faults: Faults)
 def test_an_attach_connection_that_breaks_in_mid_turn_ends_the_turn(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.proxy.cut_attached()
-        faults.check(reply.result(), "crash")
+        assert faults.told(reply.result()) == "crash"
     faults.nothing_is_left()
 
 
@@ -93,7 +93,7 @@ def test_an_engine_frozen_at_a_step_gives_one_answer_and_nothing_is_left(
         with faults.proxy.at(step) as gate:
             assert gate.reached.wait(timeout=10)
             faults.engine.freeze()
-        faults.check(reply.result(), "timeout")
+        assert faults.told(reply.result()) == "timeout"
     faults.engine.thaw()
     faults.nothing_is_left()
 
@@ -101,7 +101,7 @@ def test_an_engine_frozen_at_a_step_gives_one_answer_and_nothing_is_left(
 def test_an_engine_frozen_in_mid_turn_gives_one_answer_and_nothing_is_left(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.engine.freeze()
-        faults.check(reply.result(), "timeout")
+        assert faults.told(reply.result()) == "timeout"
     faults.engine.thaw()
     faults.nothing_is_left()
 
@@ -111,7 +111,7 @@ def test_an_engine_frozen_after_the_answer_takes_nothing_from_it(faults: Faults)
         with faults.proxy.at(Operation.WAIT) as gate:
             assert gate.reached.wait(timeout=10)
             faults.engine.freeze()
-        faults.check(reply.result(), "")
+        assert faults.told(reply.result()) == ""
     faults.engine.thaw()
     faults.nothing_is_left()
 
@@ -123,7 +123,7 @@ def test_visitors_at_a_frozen_engine_each_get_one_answer(faults: Faults) -> None
         replies = list(pool.map(lambda _: faults.ask(persona="brief"), range(3)))
     assert sorted(reply.outcome for reply in replies) == ["busy", "busy", "timeout"]
     for reply in replies:
-        faults.check(reply, reply.outcome)
+        assert faults.told(reply) == reply.outcome
     faults.engine.thaw()
     faults.nothing_is_left()
 
@@ -134,7 +134,7 @@ def test_an_image_that_is_removed_under_the_spawner_is_told_and_a_new_one_is_use
 ) -> None:
     with faults.engine.client() as api:
         api.remove_image(QUICK_IMAGE, force=True)
-    faults.check(faults.ask(), "engine")
+    assert faults.told(faults.ask()) == "engine"
     faults.nothing_stays()
     faults.engine.quick(IMAGE)
     faults.services.spawner.kill()
@@ -144,7 +144,7 @@ def test_an_image_that_is_removed_under_the_spawner_is_told_and_a_new_one_is_use
 
 def test_a_full_doors_volume_is_told_and_nothing_is_left(faults: Faults) -> None:
     with full(faults.services.doors, "nr_inodes=1"):
-        faults.check(faults.ask(), "engine")
+        assert faults.told(faults.ask()) == "engine"
     faults.nothing_is_left()
 
 

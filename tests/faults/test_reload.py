@@ -59,7 +59,7 @@ def test_a_reload_in_mid_turn_without_an_engine_is_done_and_the_turn_gets_its_on
         faults.engine.kill()
         status, told = faults.services.reload()
         assert (status, told["agents"]["tester"]["changed"]) == (200, True)
-        faults.check(reply.result(), "engine")
+        assert faults.told(reply.result()) == "engine"
     assert served(faults) != before
     faults.engine.start()
     faults.nothing_is_left()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.engine
 def test_a_spawner_killed_in_mid_turn_is_told_at_once_and_clears_up_when_it_is_back(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.spawner.kill()
-        faults.check(reply.result(), "spawner")
+        assert faults.told(reply.result()) == "spawner"
     assert len(faults.engine.turns()) == 1, "nobody is there to remove it"
     faults.heal()
     faults.nothing_is_left()
@@ -27,7 +27,7 @@ def test_a_spawner_killed_in_mid_turn_is_told_at_once_and_clears_up_when_it_is_b
 
 def test_a_visitor_without_a_spawner_is_told_at_once(faults: Faults) -> None:
     faults.services.spawner.kill()
-    faults.check(faults.ask(persona="brief"), "spawner")
+    assert faults.told(faults.ask(persona="brief")) == "spawner"
     faults.heal()
     faults.nothing_is_left()
 
@@ -35,7 +35,7 @@ def test_a_visitor_without_a_spawner_is_told_at_once(faults: Faults) -> None:
 def test_a_spawner_frozen_in_mid_turn_is_told_in_time_and_clears_up_when_it_goes_on(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.spawner.send(signal.SIGSTOP)
-        faults.check(reply.result(), "timeout")
+        assert faults.told(reply.result()) == "timeout"
     faults.services.spawner.send(signal.SIGCONT)
     faults.nothing_is_left()
 
@@ -44,7 +44,7 @@ def test_a_spawner_frozen_in_mid_turn_is_told_in_time_and_clears_up_when_it_goes
 def test_a_spawner_that_is_told_to_end_in_mid_turn_removes_the_container_first(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.spawner.send(signal.SIGTERM)
-        faults.check(reply.result(), "spawner")
+        assert faults.told(reply.result()) == "spawner"
     assert faults.services.spawner.ended() == 0
     assert faults.engine.turns() == []
     faults.heal()
@@ -56,7 +56,7 @@ def test_a_spawner_that_is_told_to_end_in_mid_turn_removes_the_container_first(f
 def test_a_model_proxy_killed_in_mid_turn_is_told_at_once(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.modelproxy.kill()
-        faults.check(reply.result(), "model")
+        assert faults.told(reply.result()) == "model"
     faults.heal()
     faults.nothing_is_left()
 
@@ -64,20 +64,20 @@ def test_a_model_proxy_killed_in_mid_turn_is_told_at_once(faults: Faults) -> Non
 def test_a_model_proxy_frozen_in_mid_turn_is_told_in_time(faults: Faults) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.modelproxy.send(signal.SIGSTOP)
-        faults.check(reply.result(), "timeout")
+        assert faults.told(reply.result()) == "timeout"
     faults.a_door_is_left_to_its_deadline()
     faults.services.modelproxy.send(signal.SIGCONT)
     faults.nothing_is_left()
 
 
 def test_a_model_that_never_answers_is_told_as_a_timeout_and_not_as_its_own_failure(faults: Faults) -> None:
-    faults.check(faults.ask({"hang": True}, persona="brief"), "timeout")
+    assert faults.told(faults.ask({"hang": True}, persona="brief")) == "timeout"
     faults.nothing_is_left()
 
 
 def test_a_model_proxy_frozen_before_the_turn_is_told_and_opens_no_door_later(faults: Faults) -> None:
     faults.services.modelproxy.send(signal.SIGSTOP)
-    faults.check(faults.ask(), "engine")
+    assert faults.told(faults.ask()) == "engine"
     faults.services.modelproxy.send(signal.SIGCONT)
     faults.nothing_is_left()
 
@@ -99,7 +99,7 @@ def test_a_front_that_is_told_to_end_in_mid_turn_answers_and_removes_the_contain
 ) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.front.send(signal.SIGTERM)
-        faults.check(reply.result(), "cancelled")
+        assert faults.told(reply.result()) == "cancelled"
     assert faults.services.front.ended() == 0
     assert faults.engine.turns() == []
     faults.heal()
@@ -122,7 +122,7 @@ def test_an_engine_killed_and_a_spawner_that_is_told_to_end_give_one_answer(faul
         faults.services.spawner.send(signal.SIGTERM)
         faults.engine.kill()
         answer = reply.result()
-        faults.check(answer, answer.outcome)
+        assert faults.told(answer) == answer.outcome
         assert answer.outcome in {"engine", "spawner"}
     assert faults.services.spawner.ended() == 0
     faults.engine.start()

@@ -57,7 +57,7 @@ def test_a_visitor_who_cancels_on_an_engine_that_hangs_is_told_so(faults: Faults
         faults.engine.freeze()
         gate.opened.set()
         reply = faults.services.cancel(task)
-        faults.check(terminal(list(events)), "cancelled")
+        assert faults.told(terminal(list(events))) == "cancelled"
     assert reply["result"]["status"]["state"] == "canceled"
     faults.engine.thaw()
     faults.nothing_is_left()

@@ -56,7 +56,6 @@ def test_each_shell_gets_a_script_that_calls_gatehouse(checkout: Checkout, shell
     assert f"_GATEHOUSE_COMPLETE={shell}_complete" in done.out
 
 
-@pytest.mark.skipif(BASH is None, reason="no bash here")
 class TestInBash:
     def test_commands_are_completed(self, checkout: Checkout) -> None:
         assert completed(checkout, "") == list(COMMANDS)
