@@ -11,20 +11,26 @@ default:
 # Everything that must hold: lint, types, all tests, and under the other Python those that need no engine
 ci: lint types tests
 
-# All tests, and meanwhile under the other Python those that need no engine
+# All tests, in two halves side by side: those with an engine mostly wait, the others compute
 [parallel]
-tests: pytest other-python
+tests: engine light
+
+# Tests that need no engine, under this Python and then under the other
+light: unit other-python
 
 # Style and format, of Python and of shell
 lint:
     ruff check {{python_files}}
     ruff format --check {{python_files}}
-    shellcheck --shell sh gatehouse compose/host/*.sh compose/*.sh sandbox/*.sh tests/*.sh
+    shellcheck --shell sh gatehouse compose/host/*.sh compose/*.sh sandbox/*.sh tests/*.sh tests/*/*.sh
 
 # Static types, strict, for both Pythons
-types:
-    mypy --python-version 3.11
-    mypy --python-version 3.13
+[parallel]
+types: (mypy "3.11") (mypy "3.13")
+
+[private]
+mypy version:
+    mypy --python-version {{version}}
 
 # Mend style and format where ruff can
 format:
@@ -58,6 +64,11 @@ hermetic *arguments:
 # Engine, spawner, front and clients that fail, on an engine of the tests' own
 faults *arguments:
     pytest tests/faults {{arguments}}
+
+# Clients of other makers, each in an environment of its own, made first where it is missing
+clients *arguments:
+    sh tests/clients/environments.sh
+    pytest tests/clients {{arguments}}
 
 # Attacks from inside a turn, each with its twin
 escape *arguments:
@@ -96,6 +107,9 @@ lock:
     for extra in front spawner modelproxy cli dev; do \
       uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
         --extra "$extra" pyproject.toml --output-file "requirements/$extra.txt"; done
+    for client in a2a-0.3 litellm; do \
+      uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
+        --group "client-$client" --output-file "requirements/client-$client.txt"; done
 
 # Known faults of the locked packages
 audit:

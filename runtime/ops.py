@@ -1,14 +1,14 @@
-"""What operators may ask a service on `ops/<service>.sock`: health, detail, metrics, and a reload.
+"""What operators may ask a service on `ops/<service>.sock`: health, detail, metrics, to reload, to forget.
 
 Why a socket of its own: detail and metrics name reasons, counts and digests that no visitor may read
-(architecture §9), and a reload is the operator's alone, so they live on a volume that nobody else mounts: no
-other service of the stack, taken over or not, can ask here.
+(architecture §9), and to reload or to forget is the operator's alone, so they live on a volume that nobody
+else mounts: no other service of the stack, taken over or not, can ask here.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -17,7 +17,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from runtime import layout
-from runtime.errors import ConfigError, DefinitionMismatch, GatehouseError
+from runtime.bodies import ClientGone, read_body
+from runtime.errors import ConfigError, DefinitionMismatch, GatehouseError, UsageError
 from runtime.serving import serving
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
     Health = Callable[[], Awaitable[str | None]]
     Detail = Callable[[], Awaitable[dict[str, Any]]]
+    Forgetting = Callable[[bytes], Awaitable[dict[str, int]]]
 
+FORGET_MAX_BYTES: Final = 64 * 1024  # more than any context id that a visitor's request may have
+FORGET_SECONDS: Final = 10.0  # for the request's body
 
 log = structlog.get_logger()
 
@@ -41,13 +45,15 @@ def ops_app(
     *,
     status_with_stale: Detail | None = None,
     reload: Detail | None = None,
+    forget: Forgetting | None = None,
 ) -> Starlette:
     """Build the ops app of `service`.
 
     `health` returns None when the service can do its work, else the reason in one sentence (answered as 503).
     `status` returns the detail as a JSON object; `status_with_stale` the same with what takes a while to find
     out, for `/status?stale=1` alone. `registry` holds the service's metrics. `reload` does what
-    `POST /reload` asks and returns the answer; its GatehouseErrors become 422, 409 or 503.
+    `POST /reload` asks and returns the answer; its GatehouseErrors become 422, 409 or 503. `forget` gets the
+    body of a `POST /forget` and returns the answer; its UsageErrors become 400 and any others 503.
     """
 
     async def get_health(_request: Request) -> Response:
@@ -71,6 +77,8 @@ def ops_app(
     ]
     if reload is not None:
         routes.append(Route("/reload", reloading(reload), methods=["POST"]))
+    if forget is not None:
+        routes.append(Route("/forget", forgetting(forget), methods=["POST"]))
     return Starlette(routes=routes)
 
 
@@ -92,6 +100,27 @@ def reloading(reload: Detail) -> Callable[[Request], Awaitable[Response]]:
     return post_reload
 
 
+def forgetting(forget: Forgetting) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint that has a conversation forgotten and tells what was."""
+
+    async def post_forget(request: Request) -> Response:
+        try:
+            body = await read_body(request.receive, FORGET_MAX_BYTES, seconds=FORGET_SECONDS)
+            if body.too_long:
+                raise UsageError(f"The body is longer than {FORGET_MAX_BYTES} bytes.", "give one id")
+            return JSONResponse(await forget(body.data))
+        except (ClientGone, TimeoutError):
+            gone = {"error": "usage", "detail": "The body did not come.", "mend": "ask again"}
+            return JSONResponse(gone, status_code=408)
+        except GatehouseError as error:
+            log.warning("forget-failed", code=error.code, reason=str(error))
+            status_code = 400 if isinstance(error, UsageError) else 503
+            told = {"error": error.code, "detail": error.sentence, "mend": error.hint}
+            return JSONResponse(told, status_code=status_code)
+
+    return post_forget
+
+
 def ops_socket(service: str, folder: Path = layout.OPS) -> Path:
     """Return where the ops socket of `service` is."""
     return folder / f"{service}.sock"
@@ -107,8 +136,11 @@ async def serving_ops(
     *,
     status_with_stale: Detail | None = None,
     reload: Detail | None = None,
+    forget: Forgetting | None = None,
 ) -> AsyncGenerator[None, None]:
     """Serve the ops app of `service` inside the `async with`, for its own uid and group only."""
-    app = ops_app(service, health, status, registry, status_with_stale=status_with_stale, reload=reload)
+    app = ops_app(
+        service, health, status, registry, status_with_stale=status_with_stale, reload=reload, forget=forget
+    )
     async with serving(app, ops_socket(service, folder), mode=0o660, grace_seconds=1):
         yield

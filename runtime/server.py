@@ -3,6 +3,7 @@
     POST /                              A2A over JSON-RPC, dialects 1.0 and 0.3
     GET  /.well-known/agent-card.json   the card
     GET  /.well-known/agent.json        the same bytes
+    GET  /.well-known/security.txt      where to report a weakness, when the instance says it
     GET  /health                        {"status":"ok","agent":"<id>"}, nothing else
     GET  /ready                         {"status":"ready"} or "not-ready", "demo": true, "sandbox": "none"
 
@@ -24,6 +25,7 @@ import logging
 import os
 import socket
 import sys
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +36,7 @@ from a2a.server.routes.common import DefaultServerCallContextBuilder
 from prometheus_client import CollectorRegistry
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -41,20 +44,33 @@ from starlette.routing import Route
 from runtime import layout
 from runtime.agents.instance import load_instance
 from runtime.errors import GatehouseError, HostError, PortInUse, UsageError
-from runtime.front import card
+from runtime.front import card, security_txt
 from runtime.front.current import Current, served
 from runtime.front.executor import VISITOR_STATE, TurnExecutor
+from runtime.front.forget import Forget, sweep
 from runtime.front.handler import FrontRequestHandler
 from runtime.front.identity import Identity
 from runtime.front.loopback import LoopbackHosts
 from runtime.front.memory import Memory
+from runtime.front.presence import GONE, Presence
 from runtime.front.readiness import Readiness, Spawner
 from runtime.front.reload import Reload
+from runtime.front.settings import FrontSettings, read_settings
 from runtime.front.tasks import BoundedTaskStore
-from runtime.front.wire import Origins, RequestGate, SecurityHeaders
+from runtime.front.wire import (
+    NO_STORE,
+    RAW_SECURITY_HEADERS,
+    SECURITY_HEADERS,
+    VISITOR,
+    HeadBounds,
+    Origins,
+    RequestGate,
+    SecurityHeaders,
+    plain_error,
+)
 from runtime.log import configure
 from runtime.ops import serving_ops
-from runtime.serving import DeadlineProtocol, QuietServer, bind
+from runtime.serving import QuietServer, bind, deadline_protocol
 from runtime.turn import ending
 from runtime.turn.receipt import Receipts
 from runtime.turn.runner import Runner, SandboxRunner
@@ -72,8 +88,6 @@ if TYPE_CHECKING:
 PING_SECONDS = 3  # the official Python client gives up after 5 s of silence
 STREAM_GRACE_SECONDS = 8.0
 STOP_SECONDS = 10
-MAX_CONNECTIONS = 600  # above the ingress's own 512
-KEEP_ALIVE_SECONDS = 20
 LOCAL_MODE = 0o660  # the ingress is in the group
 TUNNEL_MODE = 0o666  # cloudflared's image has a user of its own; the volume is the gate
 
@@ -91,15 +105,13 @@ class TurnService(Runner, Spawner, Protocol):
 
 
 class VisitorContext(DefaultServerCallContextBuilder):
-    """Gives each call its visitor's HMAC, so that no address goes further than here."""
-
-    def __init__(self, identity: Identity) -> None:
-        self._identity = identity
+    """Gives each call its visitor's HMAC and whether its client is still there, as the scope has them."""
 
     def build(self, request: Request) -> ServerCallContext:
         """Build the SDK's call context of a request."""
         context = super().build(request)
-        context.state[VISITOR_STATE] = self._identity.visitor(self._identity.address(request.scope))
+        context.state[VISITOR_STATE] = request.scope[VISITOR]  # what did not pass the gate ends here
+        context.state[GONE] = request.scope.get(GONE)
         return context
 
 
@@ -112,19 +124,26 @@ def build_app(
     identity: Identity | None = None,
     executor_options: Mapping[str, Any] | None = None,
     sandboxed: bool = True,
+    settings: FrontSettings | None = None,
 ) -> Starlette:
     """Return the app that serves one agent at `/`.
 
     `runner` runs the turns; `readiness` answers `/ready` and says whether the demo model does.
     `app.state.executor` is there to be drained before the server stops, `app.state.current` (a Current) to be
-    swapped at a reload. `registry` takes the metrics. Where turns are not `sandboxed`, `/ready` says so and
-    only requests to this very machine are answered.
+    swapped at a reload, `app.state.forget` (a Forget) for operators. `registry` takes the metrics. Where
+    turns are not `sandboxed`, `/ready` says so and only requests to this very machine are answered.
     """
     EventSourceResponse.DEFAULT_PING_INTERVAL = PING_SECONDS
     logging.getLogger("a2a").setLevel(logging.CRITICAL)  # its tracebacks hold visitors' texts
-    identity = identity or Identity()
+    settings = settings or FrontSettings()
+    identity = identity or Identity(forwarded_from=settings.forwarded_from)
     current = Current(served(agent, readiness.digest))
-    memory = Memory(agent.limits.max_contexts, agent.limits.max_turns)
+    memory = Memory(
+        agent.limits.max_contexts,
+        agent.limits.max_turns,
+        max_bytes=settings.store_bytes,
+        max_age_seconds=settings.memory_age_seconds,
+    )
     current.follow(lambda now: memory.bound(now.agent.limits.max_contexts, now.agent.limits.max_turns))
     current.follow(lambda now: readiness.expect(now.digest, now.pack))
     executor = TurnExecutor(
@@ -133,12 +152,19 @@ def build_app(
         memory,
         identity,
         Receipts(agent.id, identity.receipt_key, registry or CollectorRegistry()),
-        **(executor_options or {}),
+        **{
+            "waiting_max": settings.max_waiting,
+            "stop_grace_seconds": settings.stop_grace_seconds,
+            **(executor_options or {}),
+        },
     )
+    store = BoundedTaskStore(settings.max_tasks, settings.task_age_seconds, max_bytes=settings.store_bytes)
     handler = FrontRequestHandler(
         agent_executor=executor,
-        task_store=BoundedTaskStore(),
+        task_store=store,
         agent_card=card.agent_card(agent, demo=False),  # it reads the capabilities, which no reload changes
+        readers_max=settings.max_readers,
+        streams_max=settings.max_streams,
     )
     card_endpoint = card.CardEndpoint(current, lambda: readiness.demo)
 
@@ -157,8 +183,10 @@ def build_app(
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
         refreshing = asyncio.create_task(readiness.keep_fresh())
+        sweeping = asyncio.create_task(sweep(memory, store))
         yield
         refreshing.cancel()
+        sweeping.cancel()
         await executor.drain()
         await handler.aclose()
 
@@ -167,41 +195,68 @@ def build_app(
             Route("/health", health, methods=["GET"]),
             Route("/ready", ready, methods=["GET"]),
             *(Route(path, card_endpoint.get, methods=["GET"]) for path in card.PATHS),
+            Route(security_txt.PATH, security_txt.SecurityTxt(current).get, methods=["GET"]),
             *create_jsonrpc_routes(
                 handler,
                 rpc_url="/",
-                context_builder=VisitorContext(identity),
+                context_builder=VisitorContext(),
                 enable_v0_3_compat=True,
                 shutdown_grace_period=STREAM_GRACE_SECONDS,
             ),
         ],
         middleware=[
             Middleware(SecurityHeaders),
+            Middleware(HeadBounds, settings),
             *([] if sandboxed else [Middleware(LoopbackHosts, lambda: current.agent.network.cors_origins)]),
             Middleware(Origins, current),
-            Middleware(RequestGate, current),
+            Middleware(RequestGate, current, identity, settings),
+            Middleware(Presence),
         ],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # a redirect would be built from the visitor's Host
     app.state.executor = executor
     app.state.current = current
+    app.state.forget = Forget(executor, handler, memory, store)
     return app
 
 
-def server_config(app: Starlette) -> uvicorn.Config:
+async def _refused(_request: Request, refused: Exception) -> Response:
+    """Answer a path that is not there (404) or is not asked so (405); nothing runs there, REST among it."""
+    if not isinstance(refused, HTTPException):
+        raise refused
+    answer = plain_error(refused.status_code, HTTPStatus(refused.status_code).phrase)
+    answer.headers.update(refused.headers or {})
+    return answer
+
+
+async def _failed(_request: Request, _failure: Exception) -> Response:
+    """Answer what a bug of ours left unanswered. It stands outside of all middlewares."""
+    answer = plain_error(500, HTTPStatus.INTERNAL_SERVER_ERROR.phrase)
+    answer.headers.update(SECURITY_HEADERS)
+    return answer
+
+
+def server_config(app: Starlette, settings: FrontSettings | None = None) -> uvicorn.Config:
     """Return how the front speaks HTTP: its limits on connections, and nothing said about itself."""
+    settings = settings or FrontSettings()
     return uvicorn.Config(
         app,
-        http=DeadlineProtocol,
+        http=deadline_protocol(
+            head_seconds=settings.head_seconds,
+            unread_seconds=settings.unread_seconds,
+            connections_max=settings.max_connections,
+            said_always=(*RAW_SECURITY_HEADERS, NO_STORE),
+        ),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MAX_CONNECTIONS,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        h11_max_incomplete_event_size=settings.head_max_bytes,
+        timeout_keep_alive=settings.keep_alive_seconds,
         timeout_graceful_shutdown=STOP_SECONDS,
     )
 
@@ -215,18 +270,25 @@ async def serve(
     ops: bool,
     load: Callable[[], AgentDefinition] | None = None,
     sandboxed: bool = True,
+    settings: FrontSettings | None = None,
 ) -> None:
-    """Serve an agent on bound sockets until a signal asks it to end, then end its turns and close.
+    """Serve an agent on bound sockets until a signal asks it to end, then let its turns end and close.
+
+    A second signal ends the turns that run at once.
 
     `digest` is what the spawner must have loaded. `load` reads the instance anew, for the reload that an
     operator asks on the ops socket. Raises ServiceUnreachable or DefinitionMismatch before the first request
     is taken.
     """
-    stop = asyncio.Event()
-    ending.hear(stop.set)
+    stop, hurry = asyncio.Event(), asyncio.Event()
+
+    def end() -> None:
+        (hurry if stop.is_set() else stop).set()
+
+    ending.hear(end)
     registry = CollectorRegistry()
     readiness = Readiness(runner, agent.id, digest)
-    app = build_app(agent, runner, readiness, registry=registry, sandboxed=sandboxed)
+    app = build_app(agent, runner, readiness, registry=registry, sandboxed=sandboxed, settings=settings)
     executor: TurnExecutor = app.state.executor
     current: Current = app.state.current
 
@@ -248,7 +310,7 @@ async def serve(
         if ops:
             reload = Reload(current, runner, load) if load is not None else None
             await stack.enter_async_context(
-                serving_ops("front", readiness.ask, status, registry, reload=reload)
+                serving_ops("front", readiness.ask, status, registry, reload=reload, forget=app.state.forget)
             )
         waiting = asyncio.create_task(readiness.wait())
         stopping = asyncio.create_task(stop.wait())
@@ -257,7 +319,7 @@ async def serve(
             waiting.cancel()
             return
         await waiting
-        server = QuietServer(server_config(app))
+        server = QuietServer(server_config(app, settings))
         serving = asyncio.create_task(server.serve(sockets=list(listeners)))
         log.info(
             "serving",
@@ -269,7 +331,9 @@ async def serve(
             demo=readiness.demo,
         )
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        await executor.drain()
+        if not sandboxed:
+            hurry.set()  # who ends it is its author, and waits at a terminal
+        await executor.drain(hurry)
         server.should_exit = True
         stopping.cancel()
         await serving
@@ -279,7 +343,7 @@ def listen_tcp(host: str, port: int) -> socket.socket:
     """Listen on a TCP address. Raises PortInUse, or HostError when the address cannot be listened on."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=128)
+        listener = socket.create_server((host, port), family=family, backlog=128)
     except OSError as error:
         if isinstance(error, socket.gaierror) or error.errno is None:
             raise HostError(f"The address {host} is not one of this host.", "use --host 127.0.0.1") from error
@@ -290,6 +354,10 @@ def listen_tcp(host: str, port: int) -> socket.socket:
         raise HostError(
             f"Cannot listen on {host}:{port}: {error.strerror}.", "use another --host or --port"
         ) from error
+    # asyncio sets it only where a socket names its protocol, and this one does not. Without it head and body,
+    # two writes of uvicorn's, cost every answer the 40 ms of a delayed acknowledgement (seen).
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def listen_unix() -> list[socket.socket]:
@@ -359,6 +427,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
         unsandboxed().serve(options, environ)
         return
     refuse_unsandboxed_settings(environ, model=options.model)
+    settings = read_settings(environ)
     root = options.root or (layout.ROOT if layout.INSTANCES.is_dir() else Path(__file__).parents[1])
     load = functools.partial(load_instance, root, options.agent, environ, check_sources=False)
     agent = load()
@@ -370,7 +439,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
     listeners = listen_unix() if sockets else [listen_tcp(agent.network.host, agent.network.port)]
     try:
         runner = SandboxRunner(options.spawn_socket)
-        asyncio.run(serve(agent, digest, runner, listeners, ops=sockets, load=load))
+        asyncio.run(serve(agent, digest, runner, listeners, ops=sockets, load=load, settings=settings))
     finally:
         for listener in listeners:
             listener.close()

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import stat
+import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import h11
@@ -19,16 +22,17 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator
+    from collections.abc import AsyncGenerator, Generator, Sequence
     from pathlib import Path
     from typing import ClassVar
 
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Receive, Scope, Send
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 BACKLOG = 128
 HEAD_SECONDS = 10.0
 UNREAD_SECONDS = 30.0
+CONNECTIONS_MAX = 600
 
 
 class DeadlineProtocol(H11Protocol):
@@ -38,16 +42,27 @@ class DeadlineProtocol(H11Protocol):
     first byte (until then uvicorn's own keep-alive limit counts). A client that reads nothing of what waits
     for it is cut after `unread_seconds`. While a request is being answered no other time counts here: how
     long that and its body may take is the app's business.
+
+    Past `connections_max` open ones a request is answered 503 and its connection ended, past twice as many
+    the connection is ended at once. What is no HTTP is answered 400, a head too large for h11 431. Both
+    carry `headers`, like every answer of the app.
     """
 
     head_seconds: ClassVar[float] = HEAD_SECONDS
     unread_seconds: ClassVar[float] = UNREAD_SECONDS
+    connections_max: ClassVar[int] = CONNECTIONS_MAX
+    said_always: ClassVar[Sequence[tuple[bytes, bytes]]] = ()
     _head_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection and wait for its first head."""
         super().connection_made(transport)
+        if len(self.connections) > 2 * self.connections_max:
+            transport.abort()
+            return
+        if len(self.connections) > self.connections_max:
+            self.app = self._crowded
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
@@ -84,10 +99,34 @@ class DeadlineProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, unless an answer has begun: uvicorn would raise then (seen)."""
+        del msg  # uvicorn's own
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            super().send_400_response(msg)
-        else:
-            self.transport.close()
+            found = sys.exc_info()[1]  # uvicorn calls this while it handles what h11 found wrong
+            large = getattr(found, "error_status_hint", 400) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if large else HTTPStatus.BAD_REQUEST
+            body = _refusal("The request has too many headers" if large else "This is no HTTP/1.1 request")
+            head = h11.Response(
+                status_code=status, headers=self._headers_of(body), reason=status.phrase.encode()
+            )
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    async def _crowded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request on a connection too many."""
+        del scope, receive
+        body = _refusal("Too many connections are open")
+        start = {"type": "http.response.start", "status": 503, "headers": self._headers_of(body)}
+        await send(start)
+        await send({"type": "http.response.body", "body": body})
+
+    def _headers_of(self, body: bytes) -> list[tuple[bytes, bytes]]:
+        return [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+            *self.said_always,
+        ]
 
     def _answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle  # None until the first request
@@ -106,6 +145,27 @@ class DeadlineProtocol(H11Protocol):
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None
+
+
+def deadline_protocol(
+    *,
+    head_seconds: float,
+    unread_seconds: float,
+    connections_max: int,
+    said_always: Sequence[tuple[bytes, bytes]],
+) -> type[DeadlineProtocol]:
+    """Return DeadlineProtocol with other limits: uvicorn makes an object of it for each connection."""
+    limits = {
+        "head_seconds": head_seconds,
+        "unread_seconds": unread_seconds,
+        "connections_max": connections_max,
+        "said_always": tuple(said_always),
+    }
+    return type("FrontProtocol", (DeadlineProtocol,), limits)
+
+
+def _refusal(sentence: str) -> bytes:
+    return json.dumps({"error": sentence}).encode()
 
 
 class QuietServer(uvicorn.Server):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import httpcore2
 import pytest
+import uvicorn.server
 from hypothesis import settings
 
 from runtime.agents.fields import ENVIRONMENT, OVERRIDES
@@ -16,11 +21,12 @@ if TYPE_CHECKING:
     from tests.harness.stack import Stack
 
 settings.register_profile("gatehouse", deadline=None)  # no test asserts wall time
+settings.register_profile("other", settings.get_profile("gatehouse"), max_examples=20)  # the second Python's
 settings.load_profile("gatehouse")
 
 
 # Settings of ours; DOCKER_* and BASE stay, since they say how this machine builds and reaches its engine.
-OURS = ("AGENT_", "COMPOSE_", "GATEHOUSE_", "MODEL_", "SPAWNER_", "TUNNEL_", "TURN_")
+OURS = ("AGENT_", "COMPOSE_", "FRONT_", "GATEHOUSE_", "MODEL_", "SPAWNER_", "TUNNEL_", "TURN_")
 KEPT = "GATEHOUSE_LOCKED"  # no setting: it tells a test's own ./gatehouse that this run holds the lock
 NAMED = frozenset({*OVERRIDES, ENVIRONMENT, "MODEL"})
 
@@ -50,6 +56,23 @@ def _clean_environment() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in filter(ours, tuple(os.environ)):
             patch.delenv(name)
+        yield
+
+
+async def _soon(seconds: float) -> None:
+    await asyncio.sleep(min(seconds, 0.01))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_ends() -> Iterator[None]:
+    """Save what each of some hundred servers and clients in this process would wait for or read again.
+
+    uvicorn looks ten times a second whether it is to end, and a client reads the host's certificates when it
+    is made, also where it asks in clear text.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uvicorn.server, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": _soon}))
+        patch.setattr(httpcore2, "default_ssl_context", functools.cache(httpcore2.default_ssl_context))
         yield
 
 

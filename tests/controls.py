@@ -12,6 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import behaviours
+
 TESTS = Path(__file__).resolve().parent
 PAGE = TESTS.parent / "docs" / "reference" / "controls.md"
 
@@ -336,7 +338,20 @@ CONTROLS = (
         "LOAD-03",
         "A front that stops admits no new turn and answers the running ones.",
         "A restart leaves visitors without an answer.",
-        "runtime/front/admit.py, runtime/server.py",
+        "runtime/front/admit.py, runtime/front/turns.py, runtime/server.py",
+    ),
+    Control(
+        "LOAD-07",
+        "A turn that nobody watches any more is ended after the configured grace.",
+        "Visitors who hang up hold every place.",
+        "runtime/front/presence.py, runtime/front/audience.py",
+    ),
+    Control(
+        "LOAD-08",
+        "What visitors can make the front hold is bounded, each bound a setting: bodies, heads, connections, "
+        "streams, readers, tasks and conversations.",
+        "Slow, stalled or many connections take the front's memory and keep everybody else out.",
+        "runtime/front/settings.py, runtime/serving.py, runtime/front/wire.py",
     ),
     Control(
         "ANS-01",
@@ -377,6 +392,24 @@ CONTROLS = (
         "runtime/front/wire.py",
     ),
     Control(
+        "WIRE-04",
+        "Nothing is made of what a request calls its host; a foreign page reads nothing and runs nothing.",
+        "A web page drives the agent in its visitor's name, or a cache is poisoned.",
+        "runtime/front/wire.py",
+    ),
+    Control(
+        "WIRE-05",
+        "Every A2A error is one row of one table, the same in both dialects, in JSON and in a stream.",
+        "An exception that nobody thought of tells the inside, or a client cannot tell errors apart.",
+        "runtime/front/dialects.py",
+    ),
+    Control(
+        "REP-01",
+        "The card and the first answer of a conversation say that an automated representative speaks.",
+        "A visitor takes the agent for the person and its words for binding.",
+        "runtime/front/card.py, runtime/front/updates.py",
+    ),
+    Control(
         "MEM-01",
         "A context remembers its own visitor's words only, and only unguessable ids remember anything.",
         "One visitor reads or continues another's conversation.",
@@ -390,8 +423,14 @@ CONTROLS = (
         "runtime/turn/plan.py",
     ),
     Control(
+        "MEM-03",
+        "What an operator has had forgotten, or what is too old, is held nowhere in the front.",
+        "A deletion leaves the text in a store or with a running turn.",
+        "runtime/front/forget.py",
+    ),
+    Control(
         "ADDR-01",
-        "A forwarded address is believed on the tunnel's socket only.",
+        "A forwarded address is believed on the tunnel's socket, or when a configured proxy sends it.",
         "A visitor takes a new address for each request and escapes every limit.",
         "runtime/front/identity.py",
         ("A07",),
@@ -444,6 +483,7 @@ def page() -> str:
         "What Gatehouse promises, where it is enforced and which tests prove it.",
         "Made from `tests/controls.py` by `python -m tests.controls`;",
         "a test fails when this page, the table and the tests disagree.",
+        "[What a client may rely on](#what-a-client-may-rely-on) stands after it, with its tests.",
         "The ids of attacks are in [attacks.md](attacks.md).",
         "",
     ]
@@ -463,7 +503,7 @@ def page() -> str:
         lines.append("- Tests:")
         lines += [f"  - `{test}`" for test in linked.get(control.id, [])] or ["  - none yet"]
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *behaviours.section()])
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ names_known() {
         for (name in known) { far = distance(toupper($3), name); if (far < best || (far == best && name < near)) { best = far; near = name } }
         if (best > (length($3) < 6 ? 1 : 2)) near = ""
         if ($3 ~ /^MODEL_.*KEY/) print "key .env:" $2 " " $3 " MODEL_API_KEY_FILE"
-        else if (near != "" || $3 ~ /^(MODEL|TURN|SPAWNER|AGENT|GATEHOUSE|CLAUDE|TUNNEL|CORS|GROUNDING|COMPOSE|EXTRA|PUBLIC)_/) print "other .env:" $2 " " $3 " " near
+        else if (near != "" || $3 ~ /^(MODEL|TURN|SPAWNER|AGENT|GATEHOUSE|CLAUDE|TUNNEL|CORS|GROUNDING|COMPOSE|EXTRA|PUBLIC|FRONT)_/) print "other .env:" $2 " " $3 " " near
       }'
   )
   while read -r names_kind names_place names_name names_near; do

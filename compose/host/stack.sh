@@ -472,6 +472,10 @@ stack_down_command() {
 stack_remove() {
   stack_failed=0
   : >"$GATEHOUSE_STATE/down.log"
+  # The front first, so that whoever waits for an answer gets it through an ingress that is still whole.
+  stack_front=$(docker ps --quiet --filter "label=com.docker.compose.project=$PROJECT" --filter label=com.docker.compose.service=front)
+  # shellcheck disable=SC2086 # a list of ids
+  [ -z "$stack_front" ] || logged down docker stop $stack_front || stack_failed=1
   (cd / && logged down docker compose --project-name "$PROJECT" down --remove-orphans) || stack_failed=1
   # Turns whose spawner had no time to end them: they mount this stack's packs.
   stack_turns=$(docker ps --all --quiet --filter label=gatehouse.turn --filter "volume=${PROJECT}_packs")

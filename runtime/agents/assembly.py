@@ -12,6 +12,7 @@ from runtime.agents.definition import (
     Messages,
     Network,
     Provider,
+    Security,
     Skill,
     Tools,
 )
@@ -63,9 +64,12 @@ def assemble(
             max_input_chars=found["max_input_chars"],
             max_turns=found["max_turns"],
             max_contexts=found["max_contexts"],
+            on_disconnect=found["on_disconnect"],
+            disconnect_grace_seconds=found["disconnect_grace"],
         ),
         messages=Messages(**found.get("messages", {})),
         network=Network(host=host, port=port, cors_origins=tuple(dict.fromkeys(origins))),
+        security=Security(found.get("security_contact", ""), found.get("security_policy", "")),
         binary=found["binary"],
     )
 

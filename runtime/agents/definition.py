@@ -78,13 +78,19 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The caps of a public endpoint (seed S1 §4)."""
+    """The caps of a public endpoint (seed S1 §4).
+
+    `on_disconnect` says what becomes of a turn that nobody watches any more: `cancel` ends it after
+    `disconnect_grace_seconds`, `finish` lets it run.
+    """
 
     timeout_seconds: float = 90.0
     max_concurrency: int = 2
     max_input_chars: int = 4000
     max_turns: int = 24
     max_contexts: int = 500
+    on_disconnect: str = "cancel"
+    disconnect_grace_seconds: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,8 @@ class Messages:
     timeout: str = "I could not answer in time. Please try again, perhaps with a narrower question."
     empty_model: str = "I have no answer to that. Please try asking in another way."
     spawn_error: str = "I am briefly overloaded. Please try again in a moment."
+    stopping: str = "I am being restarted. Please ask again in a moment."
+    notice: str = "This is an automated representative. Nothing it says binds anybody."
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,17 @@ class Network:
     host: str = "127.0.0.1"
     port: int = 8011
     cors_origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Where to report a weakness of the agent (`/.well-known/security.txt`); without a contact nowhere.
+
+    `contact` is a `mailto:` or `https:` address, `policy` an `https:` one.
+    """
+
+    contact: str = ""
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +152,7 @@ class AgentDefinition:
     limits: Limits = field(default_factory=Limits)
     messages: Messages = field(default_factory=Messages)
     network: Network = field(default_factory=Network)
+    security: Security = field(default_factory=Security)
     guardrails: tuple[str, ...] = ()
     binary: str = "claude"
 

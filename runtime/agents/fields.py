@@ -22,6 +22,8 @@ class Kind(StrEnum):
     TEXT = "text"
     VERSION = "text or number"
     URL = "http(s) address"
+    HTTPS = "https address"
+    CONTACT = "mailto: or https: address"
     ORIGIN_LIST = "list of origins"
     INTEGER = "whole number"
     NUMBER = "number"
@@ -109,6 +111,8 @@ _MESSAGE_MEANING = {
     "timeout": "`timeout` passed without an answer.",
     "empty_model": "The model answered nothing.",
     "spawn_error": "The turn's container could not be started.",
+    "stopping": "The agent is being stopped: a turn that did not end in time, and any new message.",
+    "notice": "Follows the first answer of a conversation, as a text part of its own.",
 }
 
 MESSAGES = tuple(
@@ -172,6 +176,18 @@ SETTINGS = (
         default_text="`http://{host}:{port}`",
         maximum=500,
         environment="PUBLIC_AGENT_URL",
+    ),
+    Field(
+        "security_contact",
+        Kind.CONTACT,
+        "Where to report a weakness of the agent, for `/.well-known/security.txt`; visitors can read it.",
+        maximum=500,
+    ),
+    Field(
+        "security_policy",
+        Kind.HTTPS,
+        "A page that says how reports are handled, for the same file.",
+        maximum=500,
     ),
     Field(
         "model",
@@ -259,6 +275,24 @@ SETTINGS = (
         unit="conversations",
         minimum=1,
         maximum=100000,
+    ),
+    Field(
+        "on_disconnect",
+        Kind.TEXT,
+        "What becomes of a turn that nobody watches any more: `cancel` ends it after `disconnect_grace`,"
+        " `finish` lets it run. A message sent without waiting for its answer is always finished.",
+        default=_LIMITS.on_disconnect,
+        pattern="cancel|finish",
+        shape="`cancel` or `finish`",
+    ),
+    Field(
+        "disconnect_grace",
+        Kind.NUMBER,
+        "How long such a turn waits for somebody to come back, with `on_disconnect: cancel`.",
+        default=_LIMITS.disconnect_grace_seconds,
+        unit="seconds",
+        minimum=0,
+        maximum=600,
     ),
     Field(
         "inline_grounding",

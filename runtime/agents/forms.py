@@ -15,6 +15,15 @@ _PORT = r"(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-
 ORIGIN = rf'https?://(?:[^\s\\<>"@/?#:\[\]]+|\[[0-9A-Fa-f:.]+\])(?::{_PORT})?'
 URL = ORIGIN + r'(?:[/?#][^\s\\<>"]*)?'
 
+# RFC 3986: what a security.txt may hold, which is ASCII with a percent sign for all else.
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_HOST = rf"(?:{_LABEL}(?:\.{_LABEL}){{0,20}}|\[[0-9A-Fa-f:.]+\])"
+_PCHAR = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
+HTTPS = rf"https://{_HOST}(?::{_PORT})?(?:/{_PCHAR}*)*(?:\?(?:{_PCHAR}|[/?])*)?(?:#(?:{_PCHAR}|[/?])*)?"
+_MAILBOX = r"[A-Za-z0-9!$'*+_~-]+(?:\.[A-Za-z0-9!$'*+_~-]+)*"
+CONTACT = rf"(?:mailto:{_MAILBOX}@{_LABEL}(?:\.{_LABEL}){{1,20}}|{HTTPS})"
+"""How security.txt names a contact: a mailbox (RFC 6068) or a page. A bare address is none (RFC 9116)."""
+
 INNER_PATTERN = r"(?!(?:[\s\S]*/)?\.{0,2}(?:/|$))[^\\\u0000]+"
 
 SCRIPT_NAME = r"[a-z][a-z0-9_]{0,40}"

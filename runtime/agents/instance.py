@@ -9,16 +9,15 @@ with the prompt. The same call serves the spawner, the front (which has no groun
 from __future__ import annotations
 
 import dataclasses
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from runtime.agents.addresses import questionable
 from runtime.agents.assembly import assemble
 from runtime.agents.definition import AgentDefinition, Grounding, Tools
 from runtime.agents.directories import check_directory, given_twice, named_directories
 from runtime.agents.documents import from_root
-from runtime.agents.fields import OVERRIDES, SETTINGS, Kind
+from runtime.agents.fields import OVERRIDES, SETTINGS
 from runtime.agents.findings import GROUNDING, AtSetting, Findings, examine
 from runtime.agents.folders import AGENT_FILE, missing_file, refused_name, refused_template
 from runtime.agents.honesty import dishonest, unserved, words_of
@@ -27,12 +26,13 @@ from runtime.agents.placeholders import TEMPLATE, unfilled_settings
 from runtime.agents.programs import are_certain, faults
 from runtime.agents.prompt import Prompt, check_tools, read_prompt
 from runtime.agents.regular import read_regular
+from runtime.agents.scalars import Place, read_text
 from runtime.agents.scripts import scripts_in
 from runtime.agents.sizes import slow_persona
 from runtime.agents.texts import secret_findings
 from runtime.agents.tool_grants import MEND as GRANT_MEND
 from runtime.agents.tool_grants import Granted, missing_scripts, parse_grants
-from runtime.agents.values import Place, Values, read_fields, read_text
+from runtime.agents.values import Values, read_fields
 from runtime.agents.yaml_source import MAX_BYTES, Report, read_mapping
 from runtime.errors import ConfigError, Problem
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 TOOLS_FOLDER = "tools"
 PROMPT_FILE = "system-prompt.md"
-_NOBODYS = re.compile(r"(?i)(?:.*\.)?(?:example(?:\.(?:org|com|net))?|invalid|test)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +226,9 @@ def _secrets(raw: bytes, look: _Look) -> None:
 
 
 def _addresses(values: Values, look: _Look) -> None:
-    """Warn about addresses that belong to nobody: a visitor reads them on the card."""
-    if look.template:
-        return
-    urls = {item.key: values.found.get(item.key) for item in SETTINGS if item.kind is Kind.URL}
-    urls["provider.url"] = (values.found.get("provider") or {}).get("url")
-    message = "is at a name that is reserved for examples, and visitors read it"
-    for key, url in urls.items():
-        if url and _NOBODYS.fullmatch(urlsplit(url).hostname or ""):
-            _report([AtSetting(key, message, "write an address of your own", certain=False)], values, look)
+    """Warn about addresses that belong to nobody, as far as a visitor reads them, and about a missing one."""
+    if not look.template:
+        _report(questionable(values.found), values, look)
 
 
 def _report(found: Iterable[AtSetting], values: Values, look: _Look) -> None:

@@ -25,6 +25,8 @@ EXAMPLES = {
     Kind.TEXT: "write one text",
     Kind.VERSION: 'write it in quotes, such as "1.0.0"',
     Kind.URL: "write it whole, such as https://example.org/about",
+    Kind.HTTPS: "write it whole and in ASCII, such as https://www.example.org/security",
+    Kind.CONTACT: "write mailto: and an address, or https:// and a page, in ASCII",
     Kind.ORIGIN_LIST: "write scheme and host only, such as https://www.example.org",
     Kind.PATH: "write one directory, such as ${instance_dir}/grounding",
     Kind.PATH_LIST: "write directories in brackets, such as [~/public, shared/facts]",

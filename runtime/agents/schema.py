@@ -19,6 +19,12 @@ from runtime.agents.fields import MANY_LINES, MESSAGES, SETTINGS, Field, Kind
 
 _LISTS = frozenset({Kind.TEXT_LIST, Kind.PATH_LIST, Kind.PATTERN_LIST, Kind.ORIGIN_LIST})
 _ITEM_FORMS = {Kind.PATTERN_LIST: forms.INNER_PATTERN, Kind.ORIGIN_LIST: forms.ORIGIN}
+_TEXT_FORMS = {
+    Kind.URL: forms.URL,
+    Kind.HTTPS: forms.HTTPS,
+    Kind.CONTACT: forms.CONTACT,
+    Kind.TOOLS: forms.GRANTS,
+}
 _NO_CONTROL = rf"^(?![\s\S]*{forms.CONTROL})"
 
 
@@ -86,10 +92,7 @@ def _bounds(item: Field, low: str, high: str) -> dict[str, Any]:
 
 def _text(item: Field) -> dict[str, Any]:
     form = item.pattern
-    if item.kind is Kind.URL:
-        form = forms.URL
-    if item.kind is Kind.TOOLS:
-        form = forms.GRANTS
+    form = _TEXT_FORMS.get(item.kind, form)
     if item in MESSAGES:
         form = forms.message(item.placeholders)
     lines = item.key in MANY_LINES or item in MESSAGES

@@ -8,50 +8,26 @@ its problem.
 from __future__ import annotations
 
 import difflib
-import math
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from runtime.agents import forms
-from runtime.agents.fields import MANY_LINES, MESSAGES, Field, Kind
+from runtime.agents.fields import Field, Kind
 from runtime.agents.mends import (
     EXAMPLES,
-    INTEGER,
     NO_BREAK_MEND,
     NO_BREAK_SPACE,
-    NUMBER,
     article,
     example,
     null_mend,
-    number_mend,
 )
 from runtime.agents.quoting import shown
+from runtime.agents.scalars import Place, check, check_item, in_bounds
 from runtime.agents.tree import REFUSED, Entry, Mapping, Node, Scalar, Sequence
 
 if TYPE_CHECKING:
     from runtime.agents.yaml_source import Report
 
-_CONTROL = re.compile(forms.CONTROL)
-_URL = re.compile(forms.URL)
-_ORIGIN = re.compile(forms.ORIGIN)
 _KEY_LENGTH = 64  # of a key that is compared with known ones: the comparison is slow for long words
-_INNER_PATTERN = re.compile(forms.INNER_PATTERN)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a value was written: line and column from 1, or 0 for a variable of the environment."""
-
-    report: Report
-    line: int
-    col: int
-    path: str
-
-    def add(self, message: str, mend: str) -> None:
-        """Report a problem of this value."""
-        self.report.add(self.line, self.col, self.path, message, mend)
 
 
 @dataclass(slots=True)
@@ -102,15 +78,6 @@ def read_fields(
     return values
 
 
-def read_text(raw: str, item: Field, place: Place) -> Any:
-    """Check one value given as bare text (a variable of the environment); None when wrong, and reported."""
-    if item.kind is Kind.ORIGIN_LIST:
-        parts = [part.strip() for part in raw.split(",")]
-        checked = [_check_item(part, item, place) for part in parts if part]
-        return tuple(text for text in checked if text is not None)
-    return _check(raw.strip(), item, place)
-
-
 def _report_unknown(entry: Entry, known: dict[str, Field], report: Report, prefix: str) -> str:
     """Report a key that there is not, and return the one that it was most likely meant to be, or ""."""
     written = entry.key.replace(NO_BREAK_SPACE, " ").strip()[:_KEY_LENGTH]
@@ -149,7 +116,7 @@ def _read(node: Node, item: Field, path: str, report: Report, values: Values) ->
     if node.kind not in accepted:
         place.add(f"must be {article(item.kind)}, not {shown(node.text)!r}", example(item, node))
         return None
-    return _check(node.text.strip(), item, place)
+    return check(node.text.strip(), item, place)
 
 
 def _read_mapping(
@@ -175,7 +142,7 @@ def _read_mapping_list(
     if not isinstance(node, Sequence):
         place.add("must be a list", EXAMPLES[item.kind])
         return None
-    if not _in_bounds(len(node.items), item, place, "items"):
+    if not in_bounds(len(node.items), item, place, "items"):
         return None
     mappings: list[dict[str, Any]] = []
     for index, element in enumerate(node.items):
@@ -192,7 +159,7 @@ def _read_list(node: Node, item: Field, path: str, place: Place, values: Values)
         one = shown(node.text) if isinstance(node, Scalar) else "first, second"
         place.add("must be a list", f"write `{item.key}: [{one}]`")
         return None
-    if not _in_bounds(len(node.items), item, place, "items"):
+    if not in_bounds(len(node.items), item, place, "items"):
         return None
     texts: list[str] = []
     for index, element in enumerate(node.items):
@@ -205,94 +172,12 @@ def _read_list(node: Node, item: Field, path: str, place: Place, values: Values)
         if not isinstance(element, Scalar) or element.kind != "str":
             at.add("must be text", "put it in quotes")
             continue
-        text = _check_item(element.text.strip(), item, at)
+        text = check_item(element.text.strip(), item, at)
         if text is not None:
             values.places[f"{item.key}[{len(texts)}]"] = at
             texts.append(text)
     return tuple(texts)
 
 
-def _check_item(text: str, item: Field, place: Place) -> str | None:
-    if not text or len(text) > forms.ITEM_LENGTH or _CONTROL.search(text) or "\n" in text:
-        place.add(f"must be one line of 1 to {forms.ITEM_LENGTH} characters", "shorten it, or remove it")
-        return None
-    if item.kind is Kind.ORIGIN_LIST and not _is_address(_ORIGIN, text):
-        place.add(f"{_address(text)} is no web origin", EXAMPLES[Kind.ORIGIN_LIST])
-        return None
-    if item.kind is Kind.PATTERN_LIST and not _INNER_PATTERN.fullmatch(text):
-        place.add(f"{shown(text)!r} leaves the grounding directory", EXAMPLES[Kind.PATTERN_LIST])
-        return None
-    if item.pattern and not re.fullmatch(item.pattern, text):
-        place.add(f"{shown(text)!r} has a character that is not allowed", f"use {item.shape}")
-        return None
-    return text
-
-
-def _check(text: str, item: Field, place: Place) -> Any:
-    if item.kind in {Kind.INTEGER, Kind.NUMBER}:
-        return _check_number(text, item, place)
-    if _CONTROL.search(text):
-        place.add("holds a control character", "remove it")
-        return None
-    if "\n" in text and item.key not in MANY_LINES and item not in MESSAGES:
-        place.add("must be one line", "join the lines")
-        return None
-    if not _in_bounds(len(text), item, place, "characters"):
-        return None
-    if item.pattern and not re.fullmatch(item.pattern, text):
-        place.add(f"{shown(text)!r} has a character that is not allowed", f"use {item.shape}")
-        return None
-    if item.kind is Kind.URL and not _is_address(_URL, text):
-        place.add(f"{_address(text)} is no http or https address", EXAMPLES[Kind.URL])
-        return None
-    if item in MESSAGES:
-        return _check_placeholders(text, item, place)
-    return text
-
-
-def _check_number(text: str, item: Field, place: Place) -> float | None:
-    shape = INTEGER if item.kind is Kind.INTEGER else NUMBER
-    if not shape.fullmatch(text):
-        place.add(f"must be {article(item.kind)}, not {shown(text)!r}", number_mend(text, item))
-        return None
-    number: float = int(text) if item.kind is Kind.INTEGER else float(text)
-    if not math.isfinite(number) or not _in_bounds(number, item, place, item.unit):
-        return None
-    return number
-
-
-def _check_placeholders(text: str, item: Field, place: Place) -> str | None:
-    if re.fullmatch(forms.message(item.placeholders), text):
-        return text
-    allowed = ", ".join(f"{{{name}}}" for name in item.placeholders)
-    mend = f"only {allowed} may stand in braces" if allowed else "write it without braces"
-    place.add("has a placeholder that is never filled in", mend)
-    return None
-
-
-def _in_bounds(number: float, item: Field, place: Place, unit: str) -> bool:
-    low, high = item.minimum, item.maximum
-    if (low is None or number >= low) and (high is None or number <= high):
-        return True
-    bounds = f"{low or 0:g} to {high:g}" if high is not None else f"at least {low:g}"
-    place.add(f"is {number:g}, outside the bounds", f"use {bounds} {unit}".rstrip())
-    return False
-
-
 def _summary(item: Field) -> str:
     return item.description[0].lower() + item.description[1:].rstrip(".")
-
-
-def _is_address(form: re.Pattern[str], text: str) -> bool:
-    """Say whether an address has the form, and a host that the rest of the program can read from it."""
-    if not form.fullmatch(text):
-        return False
-    try:
-        return bool(urlsplit(text).hostname)
-    except ValueError:  # brackets without an IPv6 address in them, letters that become a delimiter
-        return False
-
-
-def _address(text: str) -> str:
-    """Quote an address for a message, unless it may hold a name and a password."""
-    return "what stands here" if "@" in text else repr(shown(text))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from runtime.agents.disclosures import secrets
 from runtime.agents.fields import PROVIDER, SETTINGS, Field
 from runtime.agents.placeholders import unfilled, unfilled_settings
+from runtime.agents.scalars import Place, read_text
 from runtime.agents.tree import Entry, Mapping, Scalar
-from runtime.agents.values import Place, read_text
 from runtime.agents.yaml_source import Report
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ import click
 
 from runtime.cli.ask_view import Ended, JsonView, TextView
 from runtime.cli.command import Command
-from runtime.cli.engine import AGENT, line_of, own_stack
+from runtime.cli.engine import AGENT, own_stack
 from runtime.cli.failures import INTERRUPTION, told
 from runtime.cli.output import printable, talk
+from runtime.cli.said import line_of
 from runtime.cli.settings import Settings, pass_settings
 from runtime.errors import INTERRUPTED, GatehouseError, ServiceUnreachable, UsageError
 

@@ -31,7 +31,7 @@ from a2a.utils.constants import TransportProtocol
 from runtime.cli import ask_http
 from runtime.cli.ask_failures import NOT_A2A, failure_of
 from runtime.cli.ask_view import Begun, Doing, Ended, Partial
-from runtime.cli.engine import line_of
+from runtime.cli.said import line_of
 from runtime.errors import GatehouseError, ServiceUnreachable
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ INTERFACES_MAX: Final = 8
 POLL_SECONDS: Final = 1.0
 CANCEL_SECONDS: Final = 10.0
 METADATA: Final = "gatehouse"
+NOTICE_KIND: Final = "notice"  # of a part that no model wrote
 ENDS: Final = {
     TaskState.TASK_STATE_COMPLETED: "completed",
     TaskState.TASK_STATE_FAILED: "failed",
@@ -230,15 +231,24 @@ def client_streams(client: Client) -> bool:
 
 
 def _text(parts: Sequence[Part]) -> str:
-    """Return the text of parts; what is no text has its kind in its place."""
-    return "".join(part.text if part.HasField("text") else "[a part that is no text]" for part in parts)
+    """Return the text of parts; what is no text has its kind in its place, a notice stands apart."""
+    said = ""
+    for part in parts:
+        apart = "\n\n" if said and _word(part, "kind") == NOTICE_KIND else ""
+        said += apart + (part.text if part.HasField("text") else "[a part that is no text]")
+    return said
 
 
 def _outcome(untrusted: Artifact | Message) -> str:
     """Return Gatehouse's word for a text that is not the model's, or ""."""
+    return _word(untrusted, "outcome")
+
+
+def _word(untrusted: Artifact | Message | Part, key: str) -> str:
+    """Return what Gatehouse's metadata has under a key, in one short line, or ""."""
     metadata: Any = untrusted.metadata
     try:
-        found = metadata[METADATA]["outcome"]
+        found = metadata[METADATA][key]
     except (KeyError, TypeError, ValueError, IndexError):
         return ""
     return line_of(found, 40) if isinstance(found, str) else ""

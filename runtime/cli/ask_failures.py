@@ -12,7 +12,7 @@ from a2a.client.errors import A2AClientError
 from a2a.utils.errors import A2AError
 from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # it has no types
 
-from runtime.cli.engine import line_of
+from runtime.cli.said import line_of
 from runtime.errors import GatehouseError, ServiceUnreachable
 
 # What the SDK raises when a server sends something else than A2A: its own errors, and whatever its parsers

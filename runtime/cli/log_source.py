@@ -10,14 +10,15 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Final
 
-from runtime.cli.engine import Said, is_engine_gone, line_of, unavailable
 from runtime.cli.log_lines import Line, parse
+from runtime.cli.said import Said, is_engine_gone, line_of, unavailable
 from runtime.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from runtime.cli.engine import Container, Engine
+    from runtime.cli.containers import Container
+    from runtime.cli.engine import Engine
 
 LINE_MAX_BYTES: Final = 1024 * 1024
 BATCH_SECONDS: Final = 0.1  # services speak at once: lines this close together are put in order

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from runtime.cli.command import Command
-from runtime.cli.engine import SERVICES, Engine
+from runtime.cli.containers import SERVICES
+from runtime.cli.engine import Engine
 from runtime.cli.failures import told
 from runtime.cli.log_lines import as_json, plain
 from runtime.cli.log_source import follow, history
@@ -23,7 +24,7 @@ from runtime.errors import INTERRUPTED, GatehouseError, ServiceUnreachable, Usag
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from runtime.cli.engine import Container
+    from runtime.cli.containers import Container
     from runtime.cli.log_lines import Line
 
 TAIL_LINES: Final = 200

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "status": "what the stack serves and how it is",
     "logs": "the services' logs",
     "reload": "serve the instance's files as they are now, without a restart",
+    "forget": "forget a conversation, or all of them, without a restart",
     "down": "remove what `up` made",
     "test": "set up what is missing, build the images, run every check",
     "just": "run a recipe of the Justfile in the set-up environment",

@@ -18,9 +18,10 @@ from runtime.agents.fields import OVERRIDES
 from runtime.agents.instance import load_instance
 from runtime.agents.sources import mounts
 from runtime.cli.command import Command
-from runtime.cli.engine import OUTDATED, RELOAD_SECONDS, Engine, line_of
+from runtime.cli.engine import RELOAD_SECONDS, Engine
 from runtime.cli.failures import INTERRUPTION, Told, told
 from runtime.cli.output import Progress, printable, result, result_json, talk
+from runtime.cli.said import OUTDATED, line_of
 from runtime.cli.settings import Settings, pass_settings
 from runtime.cli.waiting import (
     FIXED,
@@ -41,7 +42,8 @@ from runtime.errors import (
 )
 
 if TYPE_CHECKING:
-    from runtime.cli.engine import Container, Said
+    from runtime.cli.containers import Container
+    from runtime.cli.said import Said
 
 SHORT: Final = 12
 AGAIN: Final = "./gatehouse reload once more; if it stays so, ./gatehouse up"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from runtime.cli.command import Command
-from runtime.cli.engine import OUTDATED, line_of
 from runtime.cli.failures import INTERRUPTION, told
 from runtime.cli.log_lines import turn_words
 from runtime.cli.output import Progress, printable, result, result_json, styled
+from runtime.cli.said import OUTDATED, line_of
 from runtime.cli.settings import Settings, pass_settings
 from runtime.cli.status_facts import Facts, gather
 from runtime.errors import GatehouseError, ServiceUnreachable

@@ -14,17 +14,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from runtime.cli.engine import OUTDATED, Engine, line_of
+from runtime.cli.engine import Engine
 from runtime.cli.log_lines import TURN, bounded
 from runtime.cli.log_source import history
+from runtime.cli.said import OUTDATED, line_of
 from runtime.cli.waiting import instances_root, overrides_waiting, port_waiting
 from runtime.errors import GatehouseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from runtime.cli.engine import Container, Said
+    from runtime.cli.containers import Container
     from runtime.cli.failures import Told
+    from runtime.cli.said import Said
     from runtime.cli.settings import Settings
 
 # Whoever comes first is the cause of what those behind it report.

@@ -19,11 +19,12 @@ import click
 
 from runtime.cli.ask import read_question
 from runtime.cli.command import Command
-from runtime.cli.engine import AGENT, Engine, line_of
+from runtime.cli.engine import AGENT, Engine
 from runtime.cli.failures import INTERRUPTION, Told, told
 from runtime.cli.log_lines import bounded
 from runtime.cli.names import complete_names, refuse_name
 from runtime.cli.output import Progress, printable, result, result_json, talk
+from runtime.cli.said import line_of
 from runtime.cli.settings import Settings, pass_settings
 from runtime.cli.turn_process import Program
 from runtime.cli.waiting import overrides_waiting

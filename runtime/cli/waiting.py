@@ -17,7 +17,7 @@ from runtime.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from runtime.cli.engine import Container
+    from runtime.cli.containers import Container
     from runtime.cli.settings import Settings
 
 # What the services read an instance with; a reload cannot change it.

@@ -30,14 +30,15 @@ from runtime.front.dialects import (
     response,
     version_error,
 )
+from runtime.front.settings import FrontSettings
 
-DEPTH_MAX: Final = 32
-NODES_MAX: Final = 2000
-PARTS_MAX: Final = 64
 ID_MAX_CHARS: Final = 256
+STAND_IN_ID: Final = 0
 TEXT_ONLY: Final = "Only text parts are supported"
+NO_PUSH: Final = "This agent sends no push notifications; leave the configuration out"
 PUSH_METHOD_PART: Final = "ushNotificationConfig"
 _INTEGER_MAX: Final = 2**63
+_SETTINGS: Final = FrontSettings()
 
 # A string that never closes runs to the end: so no quote is looked at twice.
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
@@ -54,16 +55,33 @@ _PART_FIELDS = frozenset({"kind", "text"})
 _CONFIGURATION_FIELDS = frozenset(
     {"blocking", "returnImmediately", "return_immediately", "historyLength", "history_length"}
 )
+_PUSH_FIELDS = frozenset(
+    {"pushNotificationConfig", "push_notification_config"}
+    | {"taskPushNotificationConfig", "task_push_notification_config"}
+)
 _TASK_FIELDS = frozenset({"id", "historyLength", "history_length"})
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much a request may hold: brackets within brackets, values, and parts of its message."""
+
+    depth: int = _SETTINGS.max_depth
+    values: int = _SETTINGS.max_values
+    parts: int = _SETTINGS.max_parts
+
+
+_DEFAULT: Final = Bounds()
+
+
+@dataclass(frozen=True, slots=True)
 class Examined:
-    """What `examine` found: the method ("" when there is none), and either the refusal or the new body."""
+    """What `examine` found: method ("" when there is none) and id, and either the refusal or the new body."""
 
     method: str
     refusal: dict[str, Any] | None = None
     body: bytes = b""
+    request_id: str | int | None = None
 
 
 class _RefusedError(Exception):
@@ -74,13 +92,15 @@ class _RefusedError(Exception):
         self.refusal = refusal
 
 
-def examine(untrusted_body: bytes, version: str) -> Examined:
+def examine(untrusted_body: bytes, version: str, bounds: Bounds = _DEFAULT) -> Examined:
     """Return what of a request goes on to the SDK, or the JSON-RPC body that refuses it.
 
     `version` is the A2A version that the request names, "" when it names none. The new body holds at most
-    PARTS_MAX texts and a dozen short values beside them, whatever the request held.
+    `bounds.parts` texts and a dozen short values beside them, whatever the request held. A request with no id
+    or a null one goes on with STAND_IN_ID, because the SDK takes no such id in 0.3 (seen); its answer gets
+    the id null (wire.py). To JSON-RPC it would be a notification, but nothing here is of use unanswered.
     """
-    refusal = _size_error(untrusted_body)
+    refusal = _size_error(untrusted_body, bounds)
     if refusal is not None:
         return Examined("", response(None, refusal))
     try:
@@ -95,21 +115,22 @@ def examine(untrusted_body: bytes, version: str) -> Examined:
         shown = request_id if _is_request_id(request_id) else None
         return Examined(name, response(shown, error(INVALID_REQUEST)))
     try:
-        params = _params(name, request.get("params", {}), version)
+        params = _params(name, request.get("params", {}), version, bounds.parts)
     except _RefusedError as refused:
         return Examined(name, response(request_id, refused.refusal))
-    known = {"jsonrpc": "2.0", "id": request_id, "method": name, "params": params}
+    passed_id = STAND_IN_ID if request_id is None else request_id
+    known = {"jsonrpc": "2.0", "id": passed_id, "method": name, "params": params}
     try:
-        return Examined(name, body=json.dumps(known, ensure_ascii=False).encode())
+        return Examined(name, body=json.dumps(known, ensure_ascii=False).encode(), request_id=request_id)
     except UnicodeEncodeError:
         sentence = "The request holds half a surrogate pair"
-        return Examined(name, response(None, error(INVALID_PARAMS, sentence)))
+        return Examined(name, response(request_id, error(INVALID_PARAMS, sentence)))
 
 
-def measure(untrusted_body: bytes) -> tuple[int, int]:
+def measure(untrusted_body: bytes, bounds: Bounds = _DEFAULT) -> tuple[int, int]:
     """Return how deep the brackets of a JSON text nest and about how many values it has, without parsing it.
 
-    It stops at the first of both that is too much, so that no body costs more than NODES_MAX allows.
+    It stops at the first of both that is too much, so that no body costs more than `bounds` allow.
     """
     now = deepest = nodes = 0
     for tokens, match in enumerate(_TOKENS.finditer(untrusted_body)):
@@ -122,19 +143,19 @@ def measure(untrusted_body: bytes) -> tuple[int, int]:
             now -= 1
         elif token == b",":
             nodes += 1
-        if tokens > NODES_MAX * _TOKENS_OF_A_NODE:
-            nodes = NODES_MAX + 1
-        if deepest > DEPTH_MAX or nodes > NODES_MAX:
+        if tokens > bounds.values * _TOKENS_OF_A_NODE:
+            nodes = bounds.values + 1
+        if deepest > bounds.depth or nodes > bounds.values:
             break
     return deepest, nodes
 
 
-def _size_error(untrusted_body: bytes) -> dict[str, Any] | None:
-    depth, nodes = measure(untrusted_body)
-    if depth > DEPTH_MAX:
-        return error(INVALID_REQUEST, f"The request is nested more than {DEPTH_MAX} deep")
-    if nodes > NODES_MAX:
-        return error(INVALID_REQUEST, f"The request has more than {NODES_MAX} values")
+def _size_error(untrusted_body: bytes, bounds: Bounds) -> dict[str, Any] | None:
+    depth, nodes = measure(untrusted_body, bounds)
+    if depth > bounds.depth:
+        return error(INVALID_REQUEST, f"The request is nested more than {bounds.depth} deep")
+    if nodes > bounds.values:
+        return error(INVALID_REQUEST, f"The request has more than {bounds.values} values")
     return None
 
 
@@ -150,7 +171,7 @@ def _is_request_id(value: object) -> bool:
     )
 
 
-def _params(method: str, untrusted_params: object, version: str) -> dict[str, Any]:
+def _params(method: str, untrusted_params: object, version: str, parts_max: int) -> dict[str, Any]:
     mismatch = version_error(method, version)
     if mismatch is not None:
         raise _RefusedError(mismatch)
@@ -167,18 +188,20 @@ def _params(method: str, untrusted_params: object, version: str) -> dict[str, An
     params = _scalars(untrusted_params, _SEND_FIELDS)
     message, configuration = untrusted_params.get("message"), untrusted_params.get("configuration")
     if isinstance(message, dict):
-        params["message"] = _message(message, old=method in V03_METHODS)
+        params["message"] = _message(message, parts_max, old=method in V03_METHODS)
     if isinstance(configuration, dict):
+        if any(configuration.get(name) is not None for name in _PUSH_FIELDS):
+            raise _RefusedError(error(PUSH_NOT_SUPPORTED, NO_PUSH))
         params["configuration"] = _scalars(configuration, _CONFIGURATION_FIELDS)
     return params
 
 
-def _message(untrusted_message: dict[str, Any], *, old: bool) -> dict[str, Any]:
+def _message(untrusted_message: dict[str, Any], parts_max: int, *, old: bool) -> dict[str, Any]:
     message = _scalars(untrusted_message, _MESSAGE_FIELDS)
     parts = untrusted_message.get("parts")
     if isinstance(parts, list):
-        if len(parts) > PARTS_MAX:
-            raise _RefusedError(error(INVALID_PARAMS, f"The message has more than {PARTS_MAX} parts"))
+        if len(parts) > parts_max:
+            raise _RefusedError(error(INVALID_PARAMS, f"The message has more than {parts_max} parts"))
         message["parts"] = [_part(part, old=old) for part in parts]
     return message
 

@@ -51,7 +51,8 @@ class Memory:
     """The conversations of one agent, least recently used first to go.
 
     `max_contexts` and `max_turns` (exchanges kept of each) are the agent's limits; `max_bytes` bounds all
-    conversations together. `clock` counts seconds.
+    conversations together, `max_age_seconds` says how long one is kept after its last turn. `clock` counts
+    seconds.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class Memory:
         max_turns: int,
         *,
         max_bytes: int = MAX_BYTES,
+        max_age_seconds: float = MAX_AGE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._max_contexts = max(1, max_contexts)
         self._max_turns = max(0, max_turns)
         self._max_bytes = max_bytes
+        self._max_age_seconds = max_age_seconds
         self._clock = clock
         self._conversations: OrderedDict[str, _Conversation] = OrderedDict()
         self.size_bytes = 0
@@ -132,6 +135,30 @@ class Memory:
                 break
         self._measure(conversation)
 
+    def forget(self, context_id: str) -> bool:
+        """Forget what was said in a context at once, and say whether it was held.
+
+        A turn that runs or waits there keeps its place in the order, and begins or goes on with nothing.
+        """
+        key = context_id.lower()
+        conversation = self._conversations.get(key)
+        if conversation is None:
+            return False
+        if conversation.present:
+            conversation.exchanges.clear()
+            self._measure(conversation)
+        else:
+            self._forget(key)
+        return True
+
+    def forget_all(self) -> int:
+        """Forget every conversation like `forget`, and count them."""
+        return sum(map(self.forget, list(self._conversations)))
+
+    def sweep(self) -> None:
+        """Let go of what is too old now, though nobody asks."""
+        self._evict()
+
     def _measure(self, conversation: _Conversation) -> None:
         self.size_bytes -= conversation.size_bytes
         conversation.size_bytes = OVERHEAD_BYTES + sum(_size_bytes(one) for one in conversation.exchanges)
@@ -154,7 +181,7 @@ class Memory:
 
     def _evict(self) -> None:
         """Let the conversations go that are too old or too many, save those in which a turn runs or waits."""
-        oldest = self._clock() - MAX_AGE_SECONDS
+        oldest = self._clock() - self._max_age_seconds
         for key in list(self._conversations):
             conversation = self._conversations[key]
             fits = len(self._conversations) <= self._max_contexts and self.size_bytes <= self._max_bytes

@@ -17,7 +17,7 @@ from a2a.types import ListTasksRequest, ListTasksResponse, Task
 from a2a.utils.errors import UnsupportedOperationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from a2a.server.context import ServerCallContext
 
@@ -31,6 +31,7 @@ MAX_AGE_SECONDS = 24 * 3600.0
 class _Kept:
     saved: float
     serialized: bytes
+    context: str
 
     @property
     def size(self) -> int:
@@ -66,7 +67,7 @@ class BoundedTaskStore(TaskStore):
         """Keep a task as it is now."""
         del context
         self._forget(task.id)
-        kept = _Kept(self._clock(), task.SerializeToString())
+        kept = _Kept(self._clock(), task.SerializeToString(), task.context_id)
         self._tasks[task.id] = kept
         self.size_bytes += kept.size
         self._evict()
@@ -87,6 +88,26 @@ class BoundedTaskStore(TaskStore):
         """Forget a task."""
         del context
         self._forget(task_id)
+
+    def context_of(self, task_id: str) -> str | None:
+        """Return the context of a task that is held, else None."""
+        kept = self._tasks.get(task_id)
+        return kept.context if kept else None
+
+    def chosen(self, wanted: Callable[[str, str], bool]) -> set[str]:
+        """Return the ids of the tasks that `wanted` chooses by task and context id."""
+        return {task_id for task_id, kept in self._tasks.items() if wanted(task_id, kept.context)}
+
+    def forget(self, task_ids: Iterable[str]) -> int:
+        """Forget tasks, and count those that were held."""
+        before = len(self._tasks)
+        for task_id in task_ids:
+            self._forget(task_id)
+        return before - len(self._tasks)
+
+    def sweep(self) -> None:
+        """Let go of what is too old now, though nobody asks."""
+        self._evict()
 
     def _forget(self, task_id: str) -> None:
         kept = self._tasks.pop(task_id, None)

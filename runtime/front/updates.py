@@ -2,13 +2,16 @@
 
 One artifact id per turn, named `answer`; each snapshot replaces it whole (`append` false), and so does the
 final text, which the last status message repeats (seed S1 §3). A text that is not the model's answer
-carries `{"gatehouse": {"outcome": …}}` in its metadata, so that a program can tell it from one.
+carries `{"gatehouse": {"outcome": …}}` in its metadata, so that a program can tell it from one, and
+`retryAfterSeconds` there where asking again helps. The notice of a first answer is a part of its own, marked
+`{"gatehouse": {"kind": "notice"}}`.
 """
 
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from a2a.types import (
     Artifact,
@@ -27,6 +30,40 @@ if TYPE_CHECKING:
 
 ARTIFACT_NAME: Final = "answer"
 METADATA: Final = "gatehouse"
+NOTICE: Final = {METADATA: {"kind": "notice"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The one text that a task ends with, and what a program may read beside it.
+
+    `outcome` is empty for the model's answer. `notice` follows the text as a second part. `retry_seconds` is
+    0 where asking again soon is of no use.
+    """
+
+    text: str
+    outcome: str = ""
+    notice: str = ""
+    retry_seconds: int = 0
+
+    @property
+    def parts(self) -> list[Part]:
+        """The text, and the notice where there is one."""
+        parts = [_part(self.text)]
+        if self.notice:
+            parts.append(_part(self.notice))
+            parts[-1].metadata.update(NOTICE)
+        return parts
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What artifact and status message carry; {} for the model's answer."""
+        if not self.outcome:
+            return {}
+        told: dict[str, Any] = {"outcome": self.outcome}
+        if self.retry_seconds:
+            told["retryAfterSeconds"] = self.retry_seconds
+        return {METADATA: told}
 
 
 class Updates:
@@ -64,28 +101,26 @@ class Updates:
     async def working(self, text: str) -> None:
         """Say what is being done."""
         if not self.finished:
-            await self._status(TaskState.TASK_STATE_WORKING, text, "")
+            await self._status(TaskState.TASK_STATE_WORKING, Ending(text))
 
     async def snapshot(self, text: str) -> None:
         """Show the answer so far."""
         if not self.finished:
-            await self._artifact(text, "", last=False)
+            await self._artifact(Ending(text), last=False)
 
-    async def finish(
-        self, text: str, *, state: TaskState = TaskState.TASK_STATE_COMPLETED, outcome: str = ""
-    ) -> None:
-        """End the task with its one text; `outcome` is empty for the model's answer."""
+    async def finish(self, ending: Ending, state: TaskState = TaskState.TASK_STATE_COMPLETED) -> None:
+        """End the task with its one text."""
         if self.finished:
             return
         self.finished = True
         if state == TaskState.TASK_STATE_COMPLETED:
-            await self._artifact(text, outcome, last=True)
-        await self._status(state, text, outcome)
+            await self._artifact(ending, last=True)
+        await self._status(state, ending)
 
-    async def _artifact(self, text: str, outcome: str, *, last: bool) -> None:
-        artifact = Artifact(artifact_id=self._artifact_id, name=ARTIFACT_NAME, parts=[_part(text)])
-        if outcome:
-            artifact.metadata.update({METADATA: {"outcome": outcome}})
+    async def _artifact(self, shown: Ending, *, last: bool) -> None:
+        artifact = Artifact(artifact_id=self._artifact_id, name=ARTIFACT_NAME, parts=shown.parts)
+        if shown.metadata:
+            artifact.metadata.update(shown.metadata)
         await self._queue.enqueue_event(
             TaskArtifactUpdateEvent(
                 task_id=self._task_id,
@@ -96,16 +131,16 @@ class Updates:
             )
         )
 
-    async def _status(self, state: TaskState, text: str, outcome: str) -> None:
+    async def _status(self, state: TaskState, shown: Ending) -> None:
         message = Message(
             role=Role.ROLE_AGENT,
             message_id=str(uuid.uuid4()),
             task_id=self._task_id,
             context_id=self._context_id,
-            parts=[_part(text)],
+            parts=shown.parts,
         )
-        if outcome:
-            message.metadata.update({METADATA: {"outcome": outcome}})
+        if shown.metadata:
+            message.metadata.update(shown.metadata)
         await self._queue.enqueue_event(
             TaskStatusUpdateEvent(
                 task_id=self._task_id,

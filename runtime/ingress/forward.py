@@ -29,7 +29,7 @@ FIRST_BYTE_SECONDS = 15.0
 IDLE_SECONDS = layout.TURN_MAX_SECONDS + 30.0
 LINGER_SECONDS = 2.0  # for the client to read the front's last words and to close
 CHUNK_BYTES = 64 * 1024
-DRAIN_SECONDS = 15.0  # the front ends its turns within 10
+DRAIN_SECONDS = 50.0  # the front ends its turns within 45, and is killed after 55
 
 UNAVAILABLE = (
     b"HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/plain\r\ncontent-length: 20\r\nconnection: close\r\n\r\n"

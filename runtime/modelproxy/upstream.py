@@ -8,12 +8,12 @@ proxy is taken from the environment unless a setting says so, TLS is verified.
 from __future__ import annotations
 
 import contextlib
-import ssl
 from typing import TYPE_CHECKING, Final, Self
 
 import httpx2
 
 from runtime.modelproxy.backend import Ask, Reply, UpstreamError
+from runtime.modelproxy.certificates import trust
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -53,15 +53,6 @@ def known_betas(headers: list[tuple[bytes, bytes]]) -> tuple[str, ...]:
         for name in value.decode("latin-1").split(",")
     )
     return tuple(dict.fromkeys(name for name in names if name in BETAS))
-
-
-def trust(ca_file: Path | None) -> ssl.SSLContext:
-    """Return a context that trusts the system's authorities and those in `ca_file`."""
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    if ca_file is not None:
-        context.load_verify_locations(ca_file)
-    return context
 
 
 class Upstream:

@@ -7,118 +7,34 @@ the same exit code. The instances are checked by `python -m runtime.agents.check
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING
 
-import structlog
-
-from runtime import log as logs
-from runtime.agents.instance import load_instance
-from runtime.errors import GatehouseError, HostError
-from runtime.ops import serving_ops
-from runtime.serving import serving
-from runtime.spawner.cli_call import MODEL_OUTPUT_TOKENS, MODEL_REQUESTS
-from runtime.spawner.doors import Doors
-from runtime.spawner.engine import Engine
-from runtime.spawner.server import spawner_app
-from runtime.spawner.service import Spawner
-from runtime.spawner.settings import Paths, Settings, read_settings
-from runtime.turn.sandboxed import refuse_unsandboxed_settings
+from runtime.errors import GatehouseError
+from runtime.spawner.settings import start_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-SERVICE = "spawner"
-CONNECTIONS = 160  # as many as the front opens; 320 KiB of request each at the most
-
-
-async def serve(settings: Settings, paths: Paths, stop: asyncio.Event) -> None:
-    """Run the spawner until `stop` is set. Raises the GatehouseError of what it lacks."""
-    engine = Engine(settings.docker_socket)
-    doors = Doors(paths.doors, paths.model_control_socket, MODEL_REQUESTS, MODEL_OUTPUT_TOKENS, paths.group)
-    environ = dict(os.environ)
-    spawner = Spawner(settings, paths, engine, doors, lambda name: load_instance(paths.root, name, environ))
-
-    async def health() -> str | None:
-        return spawner.health
-
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(engine.close)
-        stack.push_async_callback(doors.close)
-        await stack.enter_async_context(
-            serving_ops(
-                SERVICE,
-                health,
-                spawner.status,
-                spawner.metrics.registry,
-                paths.ops,
-                status_with_stale=spawner.status_with_stale,
-                reload=spawner.reload,
-            )
-        )
-        await stack.enter_async_context(
-            serving(spawner_app(spawner), paths.spawn_socket, connections=CONNECTIONS)
-        )
-        await spawner.prepare()
-        reaping = asyncio.create_task(spawner.keep_reaping())
-        sweeping = asyncio.create_task(spawner.keep_sweeping())
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({reaping, sweeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            for clock in (reaping, sweeping):  # without them nothing clears up what a crash leaves behind
-                if clock.done():
-                    clock.result()
-        finally:
-            for task in (reaping, sweeping, stopping):
-                task.cancel()
-            await spawner.shutdown()
-
-
-def check(environ: Mapping[str, str]) -> Settings:
-    """Return the settings in `environ`, as a start would take them. Raises UsageError.
-
-    `./gatehouse up` asks this before it touches a stack that runs.
-    """
-    refuse_unsandboxed_settings(environ)
-    return read_settings(environ)
-
-
-async def _until_signal() -> None:
-    settings = check(os.environ)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await serve(settings, Paths(), stop)
+    from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] = ()) -> int:
     """Run the process, or with `--check` look at its settings; returns its exit code.
 
-    The codes are in docs/reference/exit-codes.md.
+    `./gatehouse up` asks for the check before it touches a stack that runs. The codes are in
+    docs/reference/exit-codes.md.
     """
     parser = argparse.ArgumentParser(prog="python -m runtime.spawner", allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="say which setting would keep it from starting")
-    if parser.parse_args(argv).check:
-        try:
-            check(os.environ)
-        except GatehouseError as error:
-            sys.stderr.write(error.report())
-            return error.exit_code
-        return 0
-    logs.configure(SERVICE)
+    if not parser.parse_args(argv).check:
+        from runtime.spawner.process import run  # noqa: PLC0415  a check needs neither server nor engine
+
+        return run()
     try:
-        asyncio.run(_until_signal())
+        start_settings(os.environ)
     except GatehouseError as error:
-        structlog.get_logger().error("spawner-stopped", code=error.code, reason=str(error))
+        sys.stderr.write(error.report())
         return error.exit_code
-    except OSError as error:
-        structlog.get_logger().error("spawner-stopped", code=HostError.code, reason=str(error))
-        return HostError.exit_code
     return 0
 
 

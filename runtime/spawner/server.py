@@ -161,9 +161,10 @@ class TurnStream(Response):
     async def _stream(self, send: Send) -> None:
         ended = False
         while not ended:
-            event = await self._turn.next_event()
-            ended = isinstance(event, End)
-            await send({"type": "http.response.body", "body": encode(event), "more_body": True})
+            events = await self._turn.next_events()
+            ended = isinstance(events[-1], End)
+            body = b"".join(map(encode, events))
+            await send({"type": "http.response.body", "body": body, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _watch(self, receive: Receive) -> None:

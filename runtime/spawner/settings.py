@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from runtime import layout
 from runtime.errors import UsageError
 from runtime.spawner.policy import RUNC, RUNTIMES
+from runtime.turn.sandboxed import refuse_unsandboxed_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,6 +109,12 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         packs_volume=values["PACKS_VOLUME"],
         doors_volume=values["DOORS_VOLUME"],
     )
+
+
+def start_settings(environ: Mapping[str, str]) -> Settings:
+    """Return the settings of a start in `environ`. Raises UsageError, also for what has no effect here."""
+    refuse_unsandboxed_settings(environ)
+    return read_settings(environ)
 
 
 def _number(values: Mapping[str, str], name: str, low: int, high: int) -> int:

@@ -45,6 +45,8 @@ CONTAINER_PREFIX = "gatehouse-turn-"
 INNER_SLACK_SECONDS = 1.0  # turn_init's clock, for a spawner that is gone: ours ends a turn first
 DOOR_SLACK_SECONDS = 5.0
 LABEL_SLACK_SECONDS = 15.0
+TOGETHER_BYTES = 64 * 1024  # of lines that are sent as one piece
+LINE_BYTES = 32  # what the wire adds to a line
 MAX_BACKLOG_BYTES = 16 * 1024 * 1024  # unread by the front; more is the front's fault and ends the turn
 
 log = structlog.get_logger()
@@ -95,7 +97,7 @@ class Order:
 
 
 class Turn:
-    """One turn. `run` it as a task, read `next_event` until End, `stop` it at any time."""
+    """One turn. `run` it as a task, read `next_events` until End, `stop` it at any time."""
 
     def __init__(self, engine: Engine, doors: Doors, host: Host, order: Order) -> None:
         self._engine = engine
@@ -126,12 +128,21 @@ class Turn:
             self._stop_reason = reason
             self._stop.set()
 
-    async def next_event(self) -> Event:
-        """Return the next event; End is the last."""
-        event = await self._events.get()
-        if isinstance(event, Line):
-            self._backlog_bytes -= len(event.untrusted_data)
-        return event
+    async def next_events(self) -> list[Event]:
+        """Wait for the next event; return it and what has come since, up to TOGETHER_BYTES. End is the last.
+
+        Together, because a turn may write a hundred thousand lines, and each piece of an answer that is sent
+        costs the spawner and the front more than a short line does.
+        """
+        events: list[Event] = []
+        size = 0
+        while not events or (size < TOGETHER_BYTES and not self._events.empty()):
+            event = await self._events.get()
+            events.append(event)
+            if isinstance(event, Line):
+                self._backlog_bytes -= len(event.untrusted_data)
+                size += len(event.untrusted_data) + LINE_BYTES
+        return events
 
     async def run(self) -> End:
         """Run the turn to its End, which is also the last event; raises nothing that a turn can cause."""

@@ -23,6 +23,8 @@ class Cause(StrEnum):
     OUTPUT = "output"  # output cap passed; message: error
     CRASH = "crash"  # CLI or container died before it answered; message: error
     CANCELLED = "cancelled"  # message: cancelled
+    ABANDONED = "abandoned"  # nobody watched it any more; message: cancelled
+    STOPPING = "stopping"  # the front was stopped; message: stopping
     INTERNAL = "internal"  # a bug of ours; message: error
 
 

@@ -22,6 +22,8 @@ def failure_text(cause: Cause, messages: Messages) -> str:
         Cause.ENGINE: messages.spawn_error,
         Cause.SPAWNER: messages.spawn_error,
         Cause.CANCELLED: messages.cancelled,
+        Cause.ABANDONED: messages.cancelled,
+        Cause.STOPPING: messages.stopping,
     }.get(cause)
     # Not str.format: a configured text may hold other braces, and must never fail.
     return messages.error.replace("{error}", cause.value) if text is None else text

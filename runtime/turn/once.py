@@ -175,6 +175,19 @@ async def interruptible(work: Coroutine[Any, Any, int]) -> int:
     return INTERRUPTED if task.cancelled() else task.result()
 
 
+def exit_code(run: Callable[[], int]) -> int:
+    """Return what `run` returns, or the exit code of what ended it, a problem told on stderr."""
+    try:
+        return run()
+    except GatehouseError as error:
+        sys.stderr.write(error.report())
+        return error.exit_code
+    except BrokenPipeError:
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
 async def _through_the_spawner(agent: AgentDefinition, socket: Path, text: str) -> int:
     runner = SandboxRunner(socket)
     try:
@@ -205,24 +218,21 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Run the turn. Raises GatehouseError for every failure that has a name."""
+    refuse_unsandboxed_settings(environ)
+    root = options.root or (layout.ROOT if layout.INSTANCES.is_dir() else Path(__file__).parents[2])
+    agent = load_instance(root, options.agent, environ, check_sources=False)
+    text = read_text()
+    refuse(text.strip(), agent)
+    return asyncio.run(interruptible(_through_the_spawner(agent, options.spawn_socket, text)))
+
+
 def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run one turn and return its exit code."""
+    """Run one turn and return the exit code (docs/reference/exit-codes.md)."""
     options = arguments(argv)
     log.configure("turn")
-    root = options.root or (layout.ROOT if layout.INSTANCES.is_dir() else Path(__file__).parents[2])
-    try:
-        refuse_unsandboxed_settings(environ)
-        agent = load_instance(root, options.agent, environ, check_sources=False)
-        text = read_text()
-        refuse(text.strip(), agent)
-        return asyncio.run(interruptible(_through_the_spawner(agent, options.spawn_socket, text)))
-    except GatehouseError as error:
-        sys.stderr.write(error.report())
-        return error.exit_code
-    except BrokenPipeError:
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return exit_code(lambda: run(options, environ))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections import deque
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -146,7 +147,8 @@ class _SpawnedTurn:
         self._client = client
         self._deadline = deadline
         self._response: httpx2.Response | None = None
-        self._lines: AsyncIterator[bytes] | None = None
+        self._reading: AsyncIterator[list[bytes]] | None = None
+        self._lines: deque[bytes] = deque()  # read and not yet looked at
         self._id = ""
         self.ended = False
 
@@ -171,18 +173,19 @@ class _SpawnedTurn:
             detail = _STATUS_DETAILS.get(status, f"the spawner answered {status}")
             raise SpawnerError(_STATUS_CAUSES.get(status, Cause.SPAWNER), detail)
         self._id = self._response.headers.get(TURN_HEADER, "")
-        self._lines = _lines(self._response.aiter_raw())
+        self._reading = _lines(self._response.aiter_raw())
 
     async def next(self) -> dict[str, Any]:
         """Return the next event. Raises SpawnerError at the deadline and when the connection ends."""
-        if self._lines is None:
+        if self._reading is None:
             raise SpawnerError(Cause.INTERNAL, "the turn was not opened")
         try:
-            line = await self._bounded(anext(self._lines))
+            while not self._lines:
+                self._lines.extend(await self._bounded(anext(self._reading)))
         except StopAsyncIteration:
             raise SpawnerError(Cause.SPAWNER, "the spawner's answer ended early") from None
         try:
-            message = json.loads(line)
+            message = json.loads(self._lines.popleft())
         except (ValueError, RecursionError):
             raise SpawnerError(Cause.SPAWNER, "the spawner's answer is no JSON") from None
         if not isinstance(message, dict):
@@ -196,7 +199,7 @@ class _SpawnedTurn:
         closed connection tells nobody when.
         """
         try:
-            if self._lines is not None and not self.ended and self._id:
+            if self._reading is not None and not self.ended and self._id:
                 with contextlib.suppress(httpx2.HTTPError, TimeoutError):
                     async with asyncio.timeout(seconds):
                         await self._client.delete(f"/turns/{self._id}")
@@ -222,18 +225,20 @@ def spawner_seconds(timeout_seconds: float) -> float:
     return max(SPAWNER_MIN_SECONDS, timeout_seconds - min(END_SECONDS, timeout_seconds * END_SHARE))
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Split at line feeds only: a line may hold U+2028 and other characters that text iterators split at."""
-    buffer = bytearray()
-    searched = 0
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+    """Yield the lines that each chunk completes, together: a turn may write a hundred thousand short ones.
+
+    Split at line feeds only: a line may hold U+2028 and other characters that text iterators split at.
+    """
+    held = bytearray()
     async for chunk in chunks:
-        buffer += chunk
-        while (at := buffer.find(b"\n", searched)) >= 0:
-            yield bytes(buffer[:at])
-            del buffer[: at + 1]
-            searched = 0
-        searched = len(buffer)
-        if searched > WIRE_LINE_MAX_BYTES:
+        first, *rest = chunk.split(b"\n")
+        held += first
+        if rest:
+            lines = [bytes(held), *rest[:-1]]
+            held = bytearray(rest[-1])
+            yield lines
+        if len(held) > WIRE_LINE_MAX_BYTES:
             raise SpawnerError(Cause.OUTPUT, "the spawner sent a line that is too long")
 
 

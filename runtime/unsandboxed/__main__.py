@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime import log
-from runtime.errors import GatehouseError
 from runtime.turn import ending
-from runtime.turn.once import INTERRUPTED, interruptible, read_text, refuse, run_once, write_line
+from runtime.turn.once import exit_code, interruptible, read_text, refuse, run_once, write_line
 from runtime.unsandboxed.starting import load, start
 
 if TYPE_CHECKING:
@@ -68,15 +67,7 @@ def main(argv: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run one turn and return the exit code (docs/reference/exit-codes.md)."""
     options = arguments(argv)
     log.configure("unsandboxed")
-    try:
-        return run(options, environ)
-    except GatehouseError as error:
-        sys.stderr.write(error.report())
-        return error.exit_code
-    except BrokenPipeError:
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return exit_code(lambda: run(options, environ))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from runtime import server
 from runtime.errors import UsageError
 from runtime.front.loopback import is_loopback
+from runtime.front.settings import read_settings
 from runtime.turn import ending
 from runtime.unsandboxed.starting import load, start
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runtime.agents.definition import AgentDefinition
+    from runtime.front.settings import FrontSettings
     from runtime.unsandboxed.runner import SubprocessRunner
 
 HOME_ADDRESS: Final = "127.0.0.1"  # what `localhost` is, whatever a hosts file makes of it
@@ -28,6 +30,7 @@ HOME_ADDRESS: Final = "127.0.0.1"  # what `localhost` is, whatever a hosts file 
 
 def serve(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
     """Serve one agent as `python -m runtime.server --sandbox none` asks. Raises GatehouseError."""
+    settings = read_settings(environ)
     root = options.root or Path(__file__).resolve().parents[2]
     port = None if options.port is None else str(options.port)
     flags = {"AGENT_HOST": options.host, "AGENT_PORT": port, "CLAUDE_MODEL": options.model}
@@ -43,7 +46,7 @@ def serve(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
         ending.hold()  # until the server hears them: the copy of the documents must go with us
         runner = start(agent, environ, root)
         try:
-            asyncio.run(_serve(agent, runner, listener))
+            asyncio.run(_serve(agent, runner, listener, settings))
         finally:
             runner.snapshot.remove()
     finally:
@@ -51,5 +54,7 @@ def serve(options: argparse.Namespace, environ: Mapping[str, str]) -> None:
         listener.close()
 
 
-async def _serve(agent: AgentDefinition, runner: SubprocessRunner, listener: socket.socket) -> None:
-    await server.serve(agent, agent.digest, runner, [listener], ops=False, sandboxed=False)
+async def _serve(
+    agent: AgentDefinition, runner: SubprocessRunner, listener: socket.socket, settings: FrontSettings
+) -> None:
+    await server.serve(agent, agent.digest, runner, [listener], ops=False, sandboxed=False, settings=settings)

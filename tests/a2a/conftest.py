@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import socket
 import uuid
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,13 +18,14 @@ import pytest
 
 from runtime.agents.definition import AgentDefinition, Card, Grounding, Limits, Provider, Skill, Tools
 from runtime.front.readiness import Readiness
-from runtime.server import build_app, server_config
+from runtime.server import build_app, listen_tcp, server_config
 from runtime.serving import QuietServer
 from runtime.turn.events import Answer, TurnEvent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
+    from runtime.front.settings import FrontSettings
     from runtime.turn.plan import TurnPlan
 
     Script = Callable[[TurnPlan], AsyncGenerator[TurnEvent, None]]
@@ -84,6 +84,7 @@ class Front:
     agent: AgentDefinition
     executor: Any
     current: Any
+    forget: Any
     stop: Callable[[], Awaitable[None]]
 
     async def rpc(
@@ -168,16 +169,23 @@ async def serving(
     demo: bool = False,
     own_url: bool = False,
     readiness: Readiness | None = None,
+    settings: FrontSettings | None = None,
     **options: Any,
 ) -> AsyncGenerator[Front, None]:
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen_tcp("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     if own_url:
         agent = replace(agent, card=replace(agent.card, public_url=url))
     readiness = readiness or Readiness(FakeSpawner(agent.digest, demo), agent.id, agent.digest)
     await readiness.wait()
-    app = build_app(agent, runner, readiness, executor_options={"snapshot_seconds": 0.0} | options)
-    server = QuietServer(server_config(app))
+    app = build_app(
+        agent,
+        runner,
+        readiness,
+        executor_options={"snapshot_seconds": 0.0, "stop_grace_seconds": 0.0} | options,
+        settings=settings,
+    )
+    server = QuietServer(server_config(app, settings))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()
 
@@ -186,10 +194,14 @@ async def serving(
         server.should_exit = True
         await task
 
-    async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
-        yield Front(url, http, runner, agent, app.state.executor, app.state.current, stop)
-    if not task.done():
-        await stop()
+    try:
+        async with httpx2.AsyncClient(base_url=url, timeout=10, trust_env=False) as http:
+            yield Front(
+                url, http, runner, agent, app.state.executor, app.state.current, app.state.forget, stop
+            )
+    finally:
+        if not task.done():
+            await stop()
 
 
 class Kit:

@@ -285,11 +285,11 @@ async def test_stopping_ends_open_streams_with_a_configured_text(kit: Any) -> No
         draining = asyncio.create_task(front.executor.drain())
         await draining
         late = await front.ask("too late")
-        assert kit.texts(late) == (front.agent.messages.busy,) * 2
+        assert kit.texts(late) == (front.agent.messages.stopping,) * 2
         assert (await front.http.get("/ready")).json() == {"status": "not-ready"}
         await reading
         assert seen[-1]["final"] is True
-        assert seen[-1]["status"]["message"]["parts"][0]["text"] == front.agent.messages.cancelled
+        assert seen[-1]["status"]["message"]["parts"][0]["text"] == front.agent.messages.stopping
     assert held.cleaned
 
 

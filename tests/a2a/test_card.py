@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from runtime.front.readiness import Readiness
 
 
@@ -48,6 +50,7 @@ async def test_a_client_that_has_the_card_gets_304(front: Any) -> None:
     assert again.content == b""
 
 
+@pytest.mark.control("REP-01")
 async def test_the_card_says_that_the_words_bind_nobody_and_when_it_is_the_demo(kit: Any) -> None:
     async with kit.serving(kit.Runner(), kit.definition(), demo=True) as front:
         description = (await front.http.get("/.well-known/agent.json")).json()["description"]

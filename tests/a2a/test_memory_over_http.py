@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -115,20 +117,94 @@ async def test_visitor_text_cannot_forge_a_turn_of_the_transcript(front: Any) ->
     assert said(front.runner)[0][1] == forged
 
 
-async def test_a_message_that_names_a_task_is_refused_and_not_answered_with_another_answer(
-    front: Any, kit: Any
+@pytest.mark.parametrize("named", [{}, {"contextId": True}])
+async def test_a_message_that_names_a_running_task_is_a_new_task_of_its_context_with_an_answer_of_its_own(
+    front: Any, kit: Any, named: dict[str, Any]
 ) -> None:
     release = asyncio.Event()
 
-    async def held(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+    async def held(plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
         await release.wait()
-        yield Answer("first")
+        yield Answer(f"answer {len(plan.prompt.splitlines())}")
 
     front.runner.script = held
     task = await front.ask("hello", configuration={"blocking": False})
-    busy = await front.rpc("message/send", kit.message03("more", message={"taskId": task["id"]}))
-    assert busy["error"]["code"] == -32004
+    follows = {"taskId": task["id"]} | ({"contextId": task["contextId"]} if named else {})
+    asking = asyncio.create_task(front.ask("more", message=follows))
+    await until(lambda: front.executor._memory.waiting(task["contextId"]) == 1)
+    assert len(front.runner.plans) == 1, "it waits for the turn that runs"
     release.set()
-    unknown = await front.rpc("message/send", kit.message03("more", message={"taskId": "nope"}))
-    assert unknown["error"]["code"] == -32001
-    assert len(front.runner.plans) == 1
+    second = await asking
+    assert second["contextId"] == task["contextId"]
+    assert second["id"] != task["id"]
+    assert kit.texts(second)[0] == "answer 3"
+    assert said(front.runner) == [("visitor", "hello"), ("agent", "answer 1"), ("visitor", "more")]
+    first = (await front.rpc("tasks/get", {"id": task["id"]}))["result"]
+    assert kit.texts(first)[0] == "answer 1"
+
+
+async def test_a_message_that_names_an_unknown_finished_or_another_context_s_task_is_refused(
+    front: Any, kit: Any
+) -> None:
+    async def code(**message: Any) -> int:
+        answer = await front.rpc("message/send", kit.message03("more", message=message))
+        return int(answer["error"]["code"])
+
+    task = await front.ask("hello")
+    assert await code(taskId="nope") == -32001
+    assert await code(taskId=task["id"]) == -32004
+    held = asyncio.Event()
+
+    async def holding(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+        await held.wait()
+        yield Answer("done")
+
+    front.runner.script = holding
+    running = await front.ask("hello", configuration={"blocking": False})
+    other = await front.rpc(
+        "SendMessage",
+        kit.message10("more", str(uuid.uuid4()), message={"taskId": running["id"]}),
+        version="1.0",
+    )
+    assert other["error"]["code"] == -32602
+    assert await code(taskId=running["id"], contextId=str(uuid.uuid4())) == -32602
+    held.set()
+    assert len(front.runner.plans) == 2
+
+
+@pytest.mark.control("LOAD-02")
+@pytest.mark.parametrize("order", ["".join(one) for one in itertools.product("ab", repeat=5)])
+async def test_messages_are_answered_in_the_order_of_their_context_and_each_its_own(
+    kit: Any, order: str
+) -> None:
+    release = asyncio.Event()
+
+    async def held(plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+        asked = json.loads(plan.prompt.splitlines()[-1])["text"]
+        await release.wait()
+        yield Answer(f"answer to {asked}")
+
+    contexts = {name: str(uuid.uuid4()) for name in "ab"}
+    async with kit.serving(kit.Runner(held), kit.definition()) as front:
+        tasks: list[tuple[str, str]] = []
+        for number, name in enumerate(order):
+            text = f"{name}{number}"
+            task = await front.ask(text, contexts[name], configuration={"blocking": False})
+            tasks.append((text, task["id"]))
+        release.set()
+        for text, task_id in tasks:
+            async with asyncio.timeout(5):
+                while True:
+                    task = (await front.rpc("tasks/get", {"id": task_id}))["result"]
+                    if task["status"]["state"] == "completed":
+                        break
+            assert kit.texts(task)[0] == f"answer to {text}"
+        for name in set(order):
+            own = [text for text, _id in tasks if text.startswith(name)]
+            *_, last = (
+                said(front.runner, n) for n in range(len(order)) if said(front.runner, n)[-1][1] == own[-1]
+            )
+            assert [text for speaker, text in last if speaker == "visitor"] == own
+            assert [text for speaker, text in last if speaker == "agent"] == [
+                f"answer to {t}" for t in own[:-1]
+            ]

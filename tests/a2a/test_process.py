@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from runtime.agents.definition import Messages
 from runtime.agents.instance import load_instance
 from runtime.serving import serving
 
@@ -147,7 +148,7 @@ async def test_the_process_serves_a_turn_of_the_spawner_s_and_says_that_it_is_th
             assert await process.wait() == 0
 
 
-async def test_sigterm_ends_an_open_stream_with_a_terminal_event_and_the_turn_at_the_spawner(
+async def test_a_second_sigterm_ends_an_open_stream_with_a_terminal_event_and_the_turn_at_the_spawner(
     root: Path,
 ) -> None:
     spawner = Spawner(load_instance(root, "test", {}).digest)
@@ -160,11 +161,39 @@ async def test_sigterm_ends_an_open_stream_with_a_terminal_event_and_the_turn_at
                     events.append(json.loads(line[6:])["result"])
                 if spawner.holding.is_set() and process.returncode is None and len(events) == 2:
                     process.terminate()
+                    await not_ready(http, url)
+                    process.terminate()
         assert events[-1]["final"] is True
-        assert events[-1]["status"]["message"]["parts"][0]["text"] == "Cancelled."
+        assert events[-1]["status"]["message"]["parts"][0]["text"] == Messages().stopping
         async with asyncio.timeout(15):
             assert await process.wait() == 0
     assert spawner.deleted == 1
+
+
+@pytest.mark.control("LOAD-03")
+async def test_sigterm_leaves_a_turn_its_time_and_its_sender_the_answer(root: Path) -> None:
+    spawner = Spawner(load_instance(root, "test", {}).digest)
+    async with front(root, spawner=spawner) as (process, url), httpx2.AsyncClient(trust_env=False) as http:
+        asking = asyncio.create_task(http.post(url, json=message("hold"), timeout=30))
+        async with asyncio.timeout(20):
+            await spawner.holding.wait()
+            process.terminate()
+            while True:
+                late = (await http.post(url, json=message("hi"))).json()["result"]["status"]["message"]
+                if late["parts"][0]["text"] == Messages().stopping:
+                    break
+            assert not asking.done()
+            spawner.release.set()
+            answer = (await asking).json()
+            assert await process.wait() == 0
+    assert answer["result"]["status"]["message"]["parts"][0]["text"] == "From the sandbox."
+    assert late["metadata"]["gatehouse"]["outcome"] == "stopping"
+
+
+async def not_ready(http: httpx2.AsyncClient, url: str) -> None:
+    """Wait until a front has heard its signal."""
+    while (await http.get(url + "/ready")).status_code == 200:
+        pass  # each question takes a while
 
 
 def run(*arguments: str, **extra: str) -> subprocess.CompletedProcess[str]:

@@ -24,5 +24,6 @@ async def test_the_official_client_gets_the_answer_and_reads_the_task_back(kit: 
         first = events[0].task
         task = await client.get_task(GetTaskRequest(id=first.id))
         assert task.status.state == TaskState.TASK_STATE_COMPLETED
-        assert get_artifact_text(task.artifacts[0]) == "echo: grüße"
+        notice = kit.definition().messages.notice
+        assert get_artifact_text(task.artifacts[0]).splitlines() == ["echo: grüße", notice]
         assert len(events) == (4 if streaming else 1)

@@ -177,6 +177,27 @@ async def test_an_operator_s_reload_swaps_the_card_and_every_failure_leaves_it()
         assert (await ops.get("/reload")).status_code == 405
 
 
+@pytest.mark.control("OPS-01")
+async def test_an_operator_has_a_task_forgotten_and_no_visitor_s_socket_can() -> None:
+    async with (
+        deployed() as (here, _visitors),
+        over(here / "front.sock") as ops,
+        over(here / "local.sock") as local,
+        over(here / "tunnel.sock") as tunnel,
+    ):
+        task = (await local.post("/", json=message())).json()["result"]["id"]
+        for visitor in (local, tunnel):
+            for method in ("POST", "GET", "PUT", "DELETE"):
+                assert (await visitor.request(method, "/forget", json={"all": True})).status_code == 404
+            asked = {"jsonrpc": "2.0", "id": 1, "method": "forget", "params": {"task": task}}
+            assert (await visitor.post("/", json=asked)).json()["error"]["code"] == -32601
+        forgotten = await ops.post("/forget", json={"task": task.upper()})
+        assert forgotten.json() == {"contexts": 1, "tasks": 1, "cancelled": 0}
+        assert (await ops.get("/forget")).status_code == 405
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"id": task}}
+        assert (await local.post("/", json=asked)).json()["error"]["code"] == -32001
+
+
 async def test_a_stream_comes_whole_through_the_ingress() -> None:
     async with deployed() as (here, _visitors):
         forwarder = Forwarder(here / "local.sock")

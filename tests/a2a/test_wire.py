@@ -262,12 +262,6 @@ async def test_parts_that_are_no_text_are_refused_in_both_dialects(front: Any, k
     assert front.runner.plans == []
 
 
-async def test_an_inline_push_configuration_is_ignored(front: Any) -> None:
-    config = {"pushNotificationConfig": {"url": "http://169.254.169.254/", "id": "x"}}
-    task = await front.ask("hello", configuration=config)
-    assert task["status"]["state"] == "completed"
-
-
 async def test_only_configured_origins_may_read_answers(kit: Any) -> None:
     plain = kit.definition()
     agent = replace(plain, network=replace(plain.network, cors_origins=("https://good.example",)))

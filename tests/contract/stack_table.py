@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from runtime.agents.fields import OVERRIDES
+from runtime.front.settings import NAMES as FRONT_NAMES
 from runtime.modelproxy.settings import Settings as ModelSettings
 from runtime.spawner.settings import TABLE as SPAWNER_TABLE
 
@@ -17,6 +18,7 @@ TMPFS = {"/tmp": "size=16m,mode=1777,noexec,nosuid,nodev"}
 # What an operator can set is what the services say in their tables of settings. Nothing is left out but the
 # places that the deployment itself decides.
 AGENT_SETTINGS = frozenset({"GATEHOUSE_AGENT", "ENVIRONMENT", *OVERRIDES})
+FRONT_SETTINGS = AGENT_SETTINGS | FRONT_NAMES
 SPAWNER_PLACES = frozenset({"DOCKER_SOCKET_PATH", "PACKS_VOLUME", "DOORS_VOLUME"})
 SPAWNER_SETTINGS = AGENT_SETTINGS | {one.name for one in SPAWNER_TABLE} - SPAWNER_PLACES
 MODEL_PLACES = frozenset(
@@ -83,7 +85,7 @@ TABLE = {
         volumes={"front-local": SOCKETS + "front-local"},
         only_read=frozenset({"front-local"}),
         ports=("127.0.0.1:PORT->8011/tcp",),
-        stop_seconds=30,
+        stop_seconds=55,
         resolvers=("127.0.0.1",),
     ),
     "front": Row(
@@ -98,8 +100,8 @@ TABLE = {
         },
         only_read=frozenset({"spawn"}),
         binds=INSTANCES,
-        settings=IMAGE_SETTINGS | AGENT_SETTINGS,
-        stop_seconds=30,
+        settings=IMAGE_SETTINGS | FRONT_SETTINGS,
+        stop_seconds=55,
     ),
     "spawner": Row(
         user="0:0",
@@ -154,10 +156,10 @@ VOLUME_OPTIONS = {
 
 # The program files of each image: what a service need not know is not there.
 SHARED = frozenset({"__init__", "layout", "errors"})
-SERVES = SHARED | {"health", "log", "ops", "serving"}
+SERVES = SHARED | {"bodies", "health", "log", "ops", "serving"}
 PROGRAMS = {
     "ingress": SHARED | {"ingress"},
-    "front": SERVES | {"server", "agents", "turn", "front"},
-    "spawner": SERVES | {"strict_json", "bodies", "agents", "turn", "spawner"},
-    "modelproxy": SERVES | {"strict_json", "bodies", "turn", "modelproxy"},
+    "front": SERVES | {"strict_json", "server", "agents", "turn", "front"},
+    "spawner": SERVES | {"strict_json", "agents", "turn", "spawner"},
+    "modelproxy": SERVES | {"strict_json", "turn", "modelproxy"},
 }

@@ -14,6 +14,7 @@ import pytest
 from runtime import layout
 from tests.contract.stack_table import (
     AGENT_SETTINGS,
+    FRONT_SETTINGS,
     MODEL_SETTINGS,
     PROXY_SETTINGS,
     SPAWNER_SETTINGS,
@@ -149,12 +150,13 @@ def test_every_service_is_hardened_by_the_same_anchor(config: dict[str, Any]) ->
 
 def test_front_and_spawner_get_the_same_overrides(config: dict[str, Any]) -> None:
     front, spawner = (config["services"][name]["environment"] for name in ("front", "spawner"))
-    assert {name: value for name, value in spawner.items() if name in AGENT_SETTINGS} == front
+    for name in AGENT_SETTINGS:
+        assert front[name] == spawner[name]
 
 
 @pytest.mark.parametrize(
     ("service", "settings"),
-    [("front", AGENT_SETTINGS), ("spawner", SPAWNER_SETTINGS), ("modelproxy", MODEL_SETTINGS)],
+    [("front", FRONT_SETTINGS), ("spawner", SPAWNER_SETTINGS), ("modelproxy", MODEL_SETTINGS)],
 )
 def test_every_setting_of_a_service_can_be_set_and_is_passed_only_when_it_is(
     config: dict[str, Any], service: str, settings: frozenset[str]
@@ -175,10 +177,10 @@ def test_the_port_on_the_card_is_the_one_that_is_published(settings: dict[str, s
 
 
 def test_a_setting_arrives_as_it_was_given() -> None:
-    values = {name: f"{name.lower()}-value" for name in AGENT_SETTINGS | SPAWNER_SETTINGS | MODEL_SETTINGS}
+    values = {name: f"{name.lower()}-value" for name in FRONT_SETTINGS | SPAWNER_SETTINGS | MODEL_SETTINGS}
     values["AGENT_PORT"] = "8123"
     found = read(values)["services"]
-    for service, settings in (("front", AGENT_SETTINGS), ("spawner", SPAWNER_SETTINGS)):
+    for service, settings in (("front", FRONT_SETTINGS), ("spawner", SPAWNER_SETTINGS)):
         assert found[service]["environment"] == {name: values[name] for name in settings}
     inside = {**{name: values[name] for name in MODEL_SETTINGS}, "MODEL_CA_FILE": "/run/secrets/model_ca"}
     assert found["modelproxy"]["environment"] == inside

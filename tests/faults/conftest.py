@@ -45,6 +45,7 @@ TEXTS: Final = {
     "model": MESSAGES["error"],
     "busy": MESSAGES["busy"],
     "cancelled": MESSAGES["cancelled"],
+    "stopping": MESSAGES["stopping"],
 }
 
 

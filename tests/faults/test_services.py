@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import httpx2 as httpx
 import pytest
 
+from tests.harness.stack import eventually
+
 if TYPE_CHECKING:
     from tests.faults.conftest import Faults
 
@@ -94,12 +96,14 @@ def test_a_front_killed_in_mid_turn_leaves_nothing_and_serves_again_when_it_is_b
 
 
 @pytest.mark.control("LOAD-03", "ANS-01", "LIFE-01")
-def test_a_front_that_is_told_to_end_in_mid_turn_answers_and_removes_the_container_first(
+def test_a_front_that_is_told_to_end_at_once_in_mid_turn_answers_and_removes_the_container_first(
     faults: Faults,
 ) -> None:
     with faults.in_mid_turn() as reply:
         faults.services.front.send(signal.SIGTERM)
-        assert faults.told(reply.result()) == "cancelled"
+        eventually(lambda: faults.services.ask("And I?").outcome == "stopping", what="a front that stops")
+        faults.services.front.send(signal.SIGTERM)
+        assert faults.told(reply.result()) == "stopping"
     assert faults.services.front.ended() == 0
     assert faults.engine.turns() == []
     faults.heal()

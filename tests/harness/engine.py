@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, Any, Self
 import docker as docker_py
 
 from runtime import layout
+from runtime.spawner.cli_call import CLAUDE
+from tests.harness.quick_cli import KEPT
 from tests.harness.stack import docker, eventually
 
 if TYPE_CHECKING:
@@ -203,20 +205,38 @@ class OwnEngine:
         with self.client() as api:
             assert api.inspect_image(image)["Id"] == docker("inspect", "--format", "{{.Id}}", image).strip()
 
-    def quick(self, image: str) -> str:
-        """Return the name of an image like `image` with quick_cli.py in the CLI's place."""
+    def quick(self, image: str, *, keep: bool = False) -> str:
+        """Return the name of an image like `image` with quick_cli.py in the CLI's place.
+
+        `keep` leaves the CLI beside it, for turns that ask for it: some seconds for its 200 megabytes.
+        """
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             program = archive.gettarinfo(str(QUICK_CLI), "claude")
             program.mode, program.uid, program.gid = 0o755, 0, 0
             with QUICK_CLI.open("rb") as file:
                 archive.addfile(program, file)
-        with self.client() as api:
-            container = api.create_container(image)["Id"]
+        with self.client(seconds=60) as api:
+            container = self._apart(image) if keep else api.create_container(image)["Id"]
             api.put_archive(container, "/usr/local/bin", packed.getvalue())
-            api.commit(container, QUICK_IMAGE)
+            api.commit(container, QUICK_IMAGE, conf=api.inspect_image(image)["Config"] if keep else None)
             api.remove_container(container)
         return QUICK_IMAGE
+
+    def _apart(self, image: str) -> str:
+        """Return a container of an image, ended, in which the CLI has another name."""
+        move = f"import os; os.rename({CLAUDE!r}, {KEPT!r})"
+        with self.client(seconds=60) as api:
+            container = api.create_container(
+                image,
+                ["-c", move],
+                entrypoint=["/usr/bin/python3"],
+                user="0:0",
+                host_config=api.create_host_config(network_mode="none"),
+            )["Id"]
+            api.start(container)
+            assert api.wait(container)["StatusCode"] == 0, api.logs(container)
+        return str(container)
 
     def volume(self, name: str) -> Path:
         """Make a volume and return where it is."""

@@ -22,6 +22,7 @@ CLIENT = "docs/how-to/client.md"
 OPERATE = "docs/how-to/operate.md"
 KEY = "docs/how-to/own-key.md"
 PERSONA = "docs/how-to/own-persona.md"
+PRIVACY = "docs/how-to/privacy.md"
 UNSANDBOXED = "docs/how-to/without-a-sandbox.md"
 TONE = "docs/how-to/tone-and-languages.md"
 TOOLS = "docs/how-to/tools.md"
@@ -57,6 +58,11 @@ UP = ("URL:    http://127.0.0.1:", "Model:  demo")
 DOCUMENTS = """
 mkdir -p your-public-documents
 printf '# About\\n\\nMira runs the ferry to Thorsby.\\n' >your-public-documents/about.md
+"""
+IDS = r"""
+./gatehouse ask --json 'When are office hours?' | tail -1 >the-answer
+sed 's/.*"context": "\([^"]*\)".*/\1/' the-answer >the-id
+sed 's/.*"task": "\([^"]*\)".*/\1/' the-answer >the-task
 """
 NEW = """
 ./gatehouse new NAME --name 'Mira of the ferry' --about 'a ferrywoman' --organization 'The Thorsby ferry' \\
@@ -105,6 +111,14 @@ COURSE = (
         shows=('"protocolVersion":"1.0"', '"protocolVersion":"0.3"'),
     ),
     Step(OPERATE, "docker compose exec front python -m runtime.health front"),
+    Step(
+        PRIVACY,
+        "curl -s http://127.0.0.1:8011/ -H 'Content-Type: application/json' -d",
+        before=IDS,
+        shows=('"state":"completed"', ANSWER),
+    ),
+    Step(PRIVACY, "./gatehouse forget --context - <the-id", shows=("forgotten: 1 conversation, 1 task, ",)),
+    Step(PRIVACY, "./gatehouse forget --all --yes", shows=("forgotten: ",)),
     Step(
         README,
         "AGENT_PORT=8012 COMPOSE_PROJECT_NAME=second ./gatehouse up",

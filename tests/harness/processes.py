@@ -22,9 +22,10 @@ from unittest import mock
 
 import httpx2 as httpx
 
-from runtime.spawner import __main__ as spawner_process
 from runtime.spawner import engine, service
+from runtime.spawner import process as spawner_process
 from runtime.spawner.settings import Paths
+from tests.harness import contract
 from tests.harness.engine import IMAGE, answer, exchange
 from tests.harness.stack import KEY, REPO, eventually, free_port, message
 
@@ -42,6 +43,7 @@ PATIENCE: Final = (  # the spawner's, of a few seconds each, as it is in these t
 )
 START_SECONDS = 30.0
 STOP_SECONDS = 40.0
+ONE_AT_A_TIME: Final = "max_concurrency: 1\n"
 
 TIMEOUTS: Final = {"tester": 5.0, "brief": 2.0}
 SLACK_SECONDS: Final = 2.0  # of a busy machine, beyond a persona's own timeout
@@ -54,6 +56,9 @@ MESSAGES: Final = {
     "spawn_error": "planted: no room",
     "error": "planted: an error",
     "cancelled": "planted: cancelled",
+    "empty": "planted: nothing to answer",
+    "too_long": "planted: {n} is more than {max}",
+    "stopping": "planted: stopping",
 }
 
 
@@ -120,25 +125,30 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one visitor of a persona got: the one text and its outcome ("" for the model's answer)."""
+    """What one visitor of a persona got: the one text, its outcome ("" for the model's answer), the state."""
 
     persona: str
     text: str
     outcome: str
+    state: str
 
 
 @dataclass
 class Processes:
     """All services on one engine. `engine_socket` is where the spawner finds it: a proxy's, mostly.
 
-    There are two personas, each with a front: `tester`, and `brief`, who has little time, for faults that no
-    answer comes from before its end.
+    Each persona has a front: `tester`, and `brief`, who has little time, for faults that no answer comes from
+    before its end. `more` is what an instance says beyond that, by persona, and `environment` what spawner
+    and model proxy are told, for tests that need other bounds.
     """
 
     folder: Path
     own: OwnEngine
     engine_socket: Path
     image: str = IMAGE
+    timeouts: Mapping[str, float] = field(default_factory=lambda: TIMEOUTS)
+    more: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     name: str = field(default_factory=lambda: f"f{secrets.token_hex(3)}")
 
     def __post_init__(self) -> None:
@@ -146,13 +156,13 @@ class Processes:
         limits = httpx.Limits(max_keepalive_connections=0)
         self._http = httpx.Client(verify=False, trust_env=False, limits=limits)
         self.model_port = free_port()
-        self.ports = {persona: free_port() for persona in TIMEOUTS}
+        self.ports = {persona: free_port() for persona in self.timeouts}
         self.packs = self.own.volume(f"{self.name}-packs")
         self.doors = self.own.volume(f"{self.name}-doors")
         self.run = self.folder / "run"
         for folder in (self.run, self.folder / "state"):
             folder.mkdir()
-        for persona, seconds in TIMEOUTS.items():
+        for persona, seconds in self.timeouts.items():
             self._write_instance(persona, seconds)
         key = self.folder / "key"
         key.write_text(KEY)
@@ -162,13 +172,16 @@ class Processes:
             "modelproxy",
             "-m",
             "runtime.modelproxy",
-            MODEL_API_KEY_FILE=str(key),
-            MODEL_UPSTREAM_URL=f"http://127.0.0.1:{self.model_port}",
-            MODEL_DAILY_USD="10000",
-            MODEL_STATE_DIR=str(self.folder / "state"),
-            MODEL_CONTROL_SOCKET=str(self.run / "control.sock"),
-            MODEL_DOORS_DIR=str(self.doors),
-            MODEL_OPS_DIR=str(self.run),
+            **{
+                "MODEL_API_KEY_FILE": str(key),
+                "MODEL_UPSTREAM_URL": f"http://127.0.0.1:{self.model_port}",
+                "MODEL_DAILY_USD": "10000",
+                "MODEL_STATE_DIR": str(self.folder / "state"),
+                "MODEL_CONTROL_SOCKET": str(self.run / "control.sock"),
+                "MODEL_DOORS_DIR": str(self.doors),
+                "MODEL_OPS_DIR": str(self.run),
+                **self._environment("MODEL_"),
+            },
         )
         self.spawner = self._spawner("spawner", self.run, self.packs)
         self.fronts = {
@@ -234,8 +247,8 @@ class Processes:
             answers = [self._http.get(address, timeout=6) for address in addresses]
         except httpx.HTTPError:
             return False
-        inside = [answer(self.run / f"{name}.sock", "/health") for name in ("modelproxy", "spawner")]
-        return None not in inside and all(one.status_code == httpx.codes.OK for one in answers)
+        inside = [self.is_well(name) for name in ("modelproxy", "spawner")]
+        return all(inside) and all(one.status_code == httpx.codes.OK for one in answers)
 
     def _service(self, name: str, *command: str, **environment: str) -> Service:
         return Service(name, command, environment, self.folder / f"{name}.log")
@@ -252,14 +265,20 @@ class Processes:
             "-m",
             "tests.harness.processes",
             *map(str, (self.folder, packs, self.doors, run)),
-            GATEHOUSE_AGENT=",".join(TIMEOUTS),
-            TURN_IMAGE=self.image,
-            SPAWNER_MAX_RUNNING="1",
-            SPAWNER_STARTS_PER_MINUTE="10000",
-            DOCKER_SOCKET_PATH=str(self.engine_socket),
-            PACKS_VOLUME=f"{self.name}-packs",
-            DOORS_VOLUME=f"{self.name}-doors",
+            **{
+                "GATEHOUSE_AGENT": ",".join(self.timeouts),
+                "TURN_IMAGE": self.image,
+                "SPAWNER_MAX_RUNNING": "1",
+                "SPAWNER_STARTS_PER_MINUTE": "10000",
+                "DOCKER_SOCKET_PATH": str(self.engine_socket),
+                "PACKS_VOLUME": f"{self.name}-packs",
+                "DOORS_VOLUME": f"{self.name}-doors",
+                **self._environment("SPAWNER_", "TURN_"),
+            },
         )
+
+    def _environment(self, *prefixes: str) -> dict[str, str]:
+        return {name: value for name, value in self.environment.items() if name.startswith(prefixes)}
 
     def _write_instance(self, persona: str, seconds: float) -> None:
         instance = self.folder / "instances" / persona
@@ -273,7 +292,7 @@ class Processes:
             "grounding_dir: ${instance_dir}/grounding\n"
             "allowed_tools: Read\n"
             f"timeout: {seconds}\n"
-            "max_concurrency: 1\n"
+            f"{self.more.get(persona, ONE_AT_A_TIME)}"
             f"messages:\n{texts}"
         )
 
@@ -283,6 +302,10 @@ class Processes:
         told = answer(self.run / f"{name}.sock", "/status")
         assert told is not None, f"{name} does not answer"
         return dict(json.loads(told))
+
+    def is_well(self, name: str) -> bool:
+        """Whether a service says on its ops socket that it would do its work now."""
+        return answer(self.run / f"{name}.sock", "/health") is not None
 
     def reload(self) -> tuple[int, dict[str, Any]]:
         """Ask the spawner for a reload; returns the status and the answer."""
@@ -297,23 +320,31 @@ class Processes:
     def url(self, persona: str = "tester") -> str:
         return f"http://127.0.0.1:{self.ports[persona]}"
 
-    def ask(self, text: str, persona: str = "tester", *, seconds: float | None = None) -> Reply:
+    def ask(
+        self,
+        text: str,
+        persona: str = "tester",
+        *,
+        seconds: float | None = None,
+        context: str | None = None,
+    ) -> Reply:
         """Send one message and wait for its answer.
 
         It must come within the persona's timeout; a visitor who gives up after `seconds` raises.
         """
-        body = _call("message/send", {"message": message(text)})
-        limit = seconds or TIMEOUTS[persona] + SLACK_SECONDS
+        body = _call("message/send", {"message": message(text, context)})
+        limit = seconds or self.timeouts[persona] + SLACK_SECONDS
         reply = self._http.post(self.url(persona) + "/", json=body, timeout=limit)
         assert reply.status_code == httpx.codes.OK, reply.text
-        task = reply.json()["result"]
-        return _reply(persona, task["status"])
+        return _reply(persona, contract.of_task(reply.json()["result"]))
 
     @contextlib.contextmanager
-    def stream(self, text: str, persona: str = "tester") -> Iterator[Iterator[dict[str, Any]]]:
+    def stream(
+        self, text: str, persona: str = "tester", *, context: str | None = None
+    ) -> Iterator[Iterator[dict[str, Any]]]:
         """Stream one message; yields the events as they come. Leaving the block hangs up."""
-        body = _call("message/stream", {"message": message(text)})
-        limit = TIMEOUTS[persona] + SLACK_SECONDS
+        body = _call("message/stream", {"message": message(text, context)})
+        limit = self.timeouts[persona] + SLACK_SECONDS
         with self._http.stream("POST", self.url(persona) + "/", json=body, timeout=limit) as reply:
 
             def events() -> Iterator[dict[str, Any]]:
@@ -323,9 +354,14 @@ class Processes:
 
             yield events()
 
-    def cancel(self, task: str) -> dict[str, Any]:
+    def task(self, task: str, persona: str = "tester") -> dict[str, Any]:
+        """Return a task as it is now."""
+        reply = self._http.post(self.url(persona) + "/", json=_call("tasks/get", {"id": task}), timeout=30)
+        return dict(reply.json()["result"])
+
+    def cancel(self, task: str, persona: str = "tester") -> dict[str, Any]:
         """Cancel a task and return the JSON-RPC reply."""
-        reply = self._http.post(self.url() + "/", json=_call("tasks/cancel", {"id": task}), timeout=30)
+        reply = self._http.post(self.url(persona) + "/", json=_call("tasks/cancel", {"id": task}), timeout=30)
         return dict(reply.json())
 
     # -- the model ----------------------------------------------------------------------------------------
@@ -337,6 +373,12 @@ class Processes:
         assert reply.status_code == httpx.codes.NO_CONTENT, reply.text
         return marker
 
+    def release(self, marker: str) -> None:
+        """Let the model answer that holds its answer back."""
+        address = f"http://127.0.0.1:{self.model_port}/release"
+        reply = self._http.post(address, params={"marker": marker}, timeout=10)
+        assert reply.status_code == httpx.codes.NO_CONTENT, reply.text
+
     def asked(self, marker: str) -> bool:
         """Whether the model was asked for a marker."""
         address = f"http://127.0.0.1:{self.model_port}/requests"
@@ -347,18 +389,13 @@ def _call(method: str, params: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": uuid.uuid4().hex, "method": method, "params": params}
 
 
-def terminal(events: list[dict[str, Any]]) -> Reply:
-    """Return the answer of a stream; exactly one event may be the last, and it is the last."""
-    last = [event for event in events if event.get("final")]
-    assert len(last) == 1, events
-    assert last[0] is events[-1], events
-    return _reply("tester", last[0]["status"])
+def terminal(events: list[dict[str, Any]], persona: str = "tester") -> Reply:
+    """Return the answer of a whole stream."""
+    return _reply(persona, contract.of_stream(events))
 
 
-def _reply(persona: str, status: dict[str, Any]) -> Reply:
-    text = "".join(part["text"] for part in status["message"]["parts"])
-    outcome = status["message"].get("metadata", {}).get("gatehouse", {}).get("outcome", "")
-    return Reply(persona, text, outcome)
+def _reply(persona: str, told: contract.Told) -> Reply:
+    return Reply(persona, told.text, told.outcome, told.state)
 
 
 def main(root: Path, packs: Path, doors: Path, run: Path) -> int:
@@ -377,7 +414,7 @@ def main(root: Path, packs: Path, doors: Path, run: Path) -> int:
         stack.enter_context(mock.patch.object(spawner_process, "Paths", return_value=paths))
         for module, name, seconds in PATIENCE:
             stack.enter_context(mock.patch.object(module, name, seconds))
-        return spawner_process.main()
+        return spawner_process.run()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import os
 import select
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import uuid
@@ -26,7 +25,7 @@ import pytest
 
 from runtime.agents.definition import AgentDefinition, Card, Grounding, Limits, Messages, Tools
 from runtime.front.readiness import Readiness
-from runtime.server import build_app, server_config
+from runtime.server import build_app, listen_tcp, server_config
 from runtime.serving import QuietServer
 from runtime.turn.plan import plan_turn
 from runtime.unsandboxed.runner import SubprocessRunner
@@ -167,10 +166,11 @@ class Front:
 
 @contextlib.asynccontextmanager
 async def serving(runner: SubprocessRunner, agent: AgentDefinition) -> AsyncGenerator[Front, None]:
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = listen_tcp("127.0.0.1", 0)
     readiness = Readiness(runner, agent.id, agent.digest)
     await readiness.wait()
-    app = build_app(agent, runner, readiness, executor_options={"snapshot_seconds": 0.0}, sandboxed=False)
+    options = {"snapshot_seconds": 0.0, "stop_grace_seconds": 0.0}
+    app = build_app(agent, runner, readiness, executor_options=options, sandboxed=False)
     server = QuietServer(server_config(app))
     task = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()

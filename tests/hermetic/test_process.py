@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 
+from runtime.agents.definition import Messages
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
     from pathlib import Path
@@ -113,7 +115,7 @@ async def test_a_front_answers_loudly_and_sigterm_ends_it_with_its_turn(
             await asyncio.to_thread(kit.wait_for, stub.record)
         process.send_signal(signal.SIGTERM)
         ended = (await asking).json()["result"]["status"]["message"]["parts"][0]["text"]
-        assert ended == "Cancelled."
+        assert ended == Messages().stopping
         async with asyncio.timeout(20):
             assert await process.wait() == 0
     assert not kit.alive(stub.recorded()["pid"])
@@ -139,7 +141,8 @@ async def test_a_front_whose_terminal_asks_it_to_end_ends_its_turn_and_removes_t
 ) -> None:
     async with front_in_mid_turn(stub, kit, root) as (process, asking):
         process.send_signal(number)
-        assert (await asking).json()["result"]["status"]["state"] == "canceled"
+        status = (await asking).json()["result"]["status"]
+        assert status["message"]["metadata"]["gatehouse"]["outcome"] == "stopping"
         async with asyncio.timeout(20):
             assert await process.wait() == 0
     assert not kit.alive(stub.recorded()["pid"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,13 @@ class Service:
         self.status = status
         self.body = body
         self.asked: list[str] = []
+        self.bodies: list[bytes] = []
 
     def app(self) -> Starlette:
         async def answer(request: Any) -> Response:
             query = f"?{request.url.query}" if request.url.query else ""
             self.asked.append(f"{request.method} {request.url.path}{query}")
+            self.bodies.append(await request.body())
             return Response(self.body, self.status, media_type="application/json")
 
         return Starlette(routes=[Route("/{path}", answer, methods=["GET", "POST"])])
@@ -54,11 +57,17 @@ async def run(folder: Path, service: Service, *words: str) -> int:
         (("status",), "GET /status?stale=1"),
         (("metrics",), "GET /metrics"),
         (("reload",), "POST /reload"),
+        (("forget",), "POST /forget"),
     ],
 )
 async def test_each_word_is_one_question_and_its_answer_is_printed(
-    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], asked: str
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    asked: str,
 ) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     service = Service(body='{"known":"ö"}')
     assert await run(folder, service, *words) == 0
     assert service.asked == [asked]
@@ -66,7 +75,8 @@ async def test_each_word_is_one_question_and_its_answer_is_printed(
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [(200, 0), (204, 0), (422, 3), (409, 8), (503, 1), (404, 1), (500, 1), (302, 1)]
+    ("status", "code"),
+    [(200, 0), (204, 0), (400, 2), (422, 3), (409, 8), (503, 1), (404, 1), (500, 1), (302, 1)],
 )
 async def test_the_exit_code_says_how_it_went_and_the_body_is_on_stdout_either_way(
     folder: Path, capsys: pytest.CaptureFixture[str], status: int, code: int
@@ -74,6 +84,18 @@ async def test_the_exit_code_says_how_it_went_and_the_body_is_on_stdout_either_w
     body = "" if status == 204 else '{"error":"x"}'
     assert await run(folder, Service(status, body), "reload") == code
     assert capsys.readouterr() == (f"{body}\n", "")
+
+
+async def test_what_is_to_be_forgotten_is_read_from_stdin_and_no_other_question_reads_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = io.BytesIO(b'{"all": true}')
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
+    service = Service()
+    assert await run(folder, service, "status") == 0
+    assert stdin.tell() == 0
+    assert await run(folder, service, "forget") == 0
+    assert service.bodies == [b"", b'{"all": true}']
 
 
 async def test_a_long_answer_is_printed_whole(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,7 +118,7 @@ def test_wrong_usage_is_exit_2_and_names_the_words(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert health.main(words) == 2
-    assert "[health|status|metrics|reload]" in capsys.readouterr().err
+    assert "[health|status|metrics|reload|forget]" in capsys.readouterr().err
 
 
 def test_a_healthcheck_waits_less_than_the_engine_lets_it() -> None:

@@ -12,8 +12,15 @@ from prometheus_client import CollectorRegistry, Counter
 from starlette.applications import Starlette
 
 from runtime import log
-from runtime.errors import ConfigError, DefinitionMismatch, HostError, Problem, ServiceUnreachable
-from runtime.ops import ops_socket, serving_ops
+from runtime.errors import (
+    ConfigError,
+    DefinitionMismatch,
+    HostError,
+    Problem,
+    ServiceUnreachable,
+    UsageError,
+)
+from runtime.ops import FORGET_MAX_BYTES, ops_socket, serving_ops
 from runtime.serving import bind, serving
 
 if TYPE_CHECKING:
@@ -35,10 +42,10 @@ async def nothing() -> dict[str, Any]:
     return {}
 
 
-async def ask(folder: Path, path: str, method: str = "GET") -> httpx2.Response:
+async def ask(folder: Path, path: str, method: str = "GET", content: bytes = b"") -> httpx2.Response:
     transport = httpx2.AsyncHTTPTransport(uds=str(ops_socket("demo", folder)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://ops") as client:
-        return await client.request(method, path)
+        return await client.request(method, path, content=content)
 
 
 async def test_health_status_and_metrics_are_told_on_the_ops_socket(folder: Path) -> None:
@@ -133,6 +140,40 @@ async def test_a_service_without_a_reload_has_none_and_no_other_method_asks_for_
         assert (await ask(folder, "/reload", "POST")).status_code == 404
     async with serving_ops("demo", healthy, nothing, CollectorRegistry(), folder, reload=nothing):
         assert (await ask(folder, "/reload")).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "body"),
+    [
+        (UsageError("No id.", "give one"), 400, {"error": "usage", "detail": "No id.", "mend": "give one"}),
+        (
+            ServiceUnreachable("A turn did not end."),
+            503,
+            {"error": "service-unreachable", "detail": "A turn did not end.", "mend": ""},
+        ),
+    ],
+)
+async def test_what_is_forgotten_is_told_and_so_is_why_nothing_was(
+    folder: Path, error: GatehouseError, status: int, body: dict[str, str]
+) -> None:
+    bodies: list[bytes] = []
+
+    async def forget(untrusted_body: bytes) -> dict[str, int]:
+        bodies.append(untrusted_body)
+        if len(bodies) == 1:
+            raise error
+        return {"tasks": 1}
+
+    async with serving_ops("demo", healthy, nothing, CollectorRegistry(), folder, forget=forget):
+        failed = await ask(folder, "/forget", "POST", b"one")
+        assert (failed.status_code, failed.json()) == (status, body)
+        done = await ask(folder, "/forget", "POST", b"two")
+        assert (done.status_code, done.json(), bodies) == (200, {"tasks": 1}, [b"one", b"two"])
+        long = await ask(folder, "/forget", "POST", b"x" * (FORGET_MAX_BYTES + 1))
+        assert (long.status_code, len(bodies)) == (400, 2)
+        assert (await ask(folder, "/forget")).status_code == 405
+    async with serving_ops("demo", healthy, nothing, CollectorRegistry(), folder):
+        assert (await ask(folder, "/forget", "POST")).status_code == 404
 
 
 async def test_a_socket_left_by_a_dead_process_is_replaced_and_a_file_is_not(folder: Path) -> None:

@@ -13,8 +13,9 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from runtime.server import KEEP_ALIVE_SECONDS, server_config
-from runtime.serving import HEAD_SECONDS, DeadlineProtocol, QuietServer
+from runtime.front.settings import FrontSettings
+from runtime.server import server_config
+from runtime.serving import DeadlineProtocol, QuietServer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -173,8 +174,14 @@ async def test_garbage_in_the_middle_of_an_answer_ends_the_connection_without_an
     await closed(writer)
 
 
-def test_the_front_serves_with_these_deadlines() -> None:
-    config = server_config(Starlette())
-    assert config.http is DeadlineProtocol
-    assert DeadlineProtocol.head_seconds == HEAD_SECONDS <= 10
-    assert config.timeout_keep_alive == KEEP_ALIVE_SECONDS <= 20
+def test_the_front_serves_with_the_deadlines_of_its_settings() -> None:
+    plain: Any = server_config(Starlette()).http
+    assert issubclass(plain, DeadlineProtocol)
+    assert plain.head_seconds == FrontSettings().head_seconds <= 10
+    assert plain.unread_seconds == FrontSettings().unread_seconds <= 30
+    given = FrontSettings(head_seconds=3, unread_seconds=4, keep_alive_seconds=5, head_max_bytes=2048)
+    config = server_config(Starlette(), given)
+    protocol: Any = config.http
+    assert (protocol.head_seconds, protocol.unread_seconds) == (3, 4)
+    assert config.timeout_keep_alive == 5
+    assert config.h11_max_incomplete_event_size == 2048

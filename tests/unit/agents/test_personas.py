@@ -131,6 +131,7 @@ def test_a_prompt_has_the_sections_that_a_representative_needs(folder: Path) -> 
     headings = [heading for heading in re.findall(r"^# (.+)$", text, re.MULTILINE) if heading in SECTIONS]
     assert headings == SECTIONS
     assert "automated representative" in text
+    assert "is an offer, a promise, a booking, a price, a consent or an endorsement" in text
     assert "cannot take down a request" in text
 
 

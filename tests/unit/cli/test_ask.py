@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from runtime.agents.definition import Messages
 from runtime.cli import ask_client, ask_http
 from runtime.cli.ask import read_question
 from runtime.cli.ask_view import Begun, Doing, Ended, JsonView, Partial, TextView
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 REPO = Path(__file__).resolve().parents[3]
 HOSTILE = "before \x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \u202eback\u202c after"
 WAIT_SECONDS = 20.0
+NOTICE = f"\n\n{Messages().notice}"  # stands apart below the first answer of a conversation
 
 
 async def asked(url: str, question: str = "hello", context: str = "", *, own: bool = False) -> list[Event]:
@@ -79,7 +81,8 @@ async def test_an_answer_comes_with_its_steps_and_the_context_to_go_on_with() ->
     assert [event.untrusted_text for event in events if isinstance(event, Doing)][-1] == "Reading faq.md"
     assert any(isinstance(event, Partial) for event in events[:-1])
     assert isinstance(last, Ended)
-    assert (last.state, last.untrusted_text, last.failure) == ("completed", ("word " * 80).strip(), None)
+    assert (last.state, last.failure) == ("completed", None)
+    assert last.untrusted_text == ("word " * 80).strip() + NOTICE
     assert (last.context, last.task) == (begun.context, begun.task)
 
 
@@ -95,7 +98,7 @@ async def test_our_own_stack_is_asked_where_it_is_and_not_where_its_card_says() 
     async with serving(ScriptedRunner(), definition()) as front:  # its card names port 8011
         last = (await asked(front.url, own=True))[-1]
     assert isinstance(last, Ended)
-    assert last.untrusted_text == "echo: hello"
+    assert last.untrusted_text == "echo: hello" + NOTICE
 
 
 @pytest.mark.parametrize("cause", [Cause.TIMEOUT, Cause.MODEL, Cause.ENGINE])
@@ -667,7 +670,7 @@ async def test_a_question_from_stdin_is_answered_on_stdout() -> None:
     async with serving(ScriptedRunner(), definition(), own_url=True) as front:
         process = await started(front.url, "-", stdin=asyncio.subprocess.PIPE)
         out, err = await asyncio.wait_for(process.communicate("grüße".encode()), WAIT_SECONDS)
-    assert (process.returncode, out.decode()) == (0, "echo: grüße\n"), err.decode()
+    assert (process.returncode, out.decode()) == (0, f"echo: grüße{NOTICE}\n"), err.decode()
     assert b"to go on: ./gatehouse ask --url" in err
 
 

@@ -104,7 +104,7 @@ def run(docker: FakeDocker, *words: str, **environ: str) -> int:
 
 def test_the_page_has_a_section_for_every_command_with_json_and_for_no_other() -> None:
     title = PAGE.split("\n", 1)[0]
-    assert set(SECTIONS) - {title} == {"check", "ask", "turn", "logs", "status", "reload"}
+    assert set(SECTIONS) - {title} == {"check", "ask", "turn", "logs", "status", "reload", "forget"}
     assert set(ERROR) == set(told(ServiceUnreachable("x"))) == set(INTERRUPTION)
 
 
@@ -147,6 +147,28 @@ def test_a_reload_of_wrong_files_has_the_same_keys_and_its_problems(
     compare(value, keys("reload"))
     assert (value["ok"], value["step"], value["error"]["code"]) == (False, "check", "config-invalid")
     assert value["problems"]
+
+
+def test_forget_prints_the_same_keys_in_success_and_in_failure(
+    docker: FakeDocker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = {"contexts": 1, "tasks": 2, "cancelled": 0}
+    docker.answer("runtime.health front forget", stdout=json.dumps(counts))
+    assert run(docker, "forget", "--all", "--yes", "--json") == 0
+    assert run(docker, "forget", "--all", "--json") == 2
+    docker.stack()
+    assert run(docker, "forget", "--all", "--yes", "--json") == 8
+    assert run(docker, "forget", "--all", "--yes", "--json", PATH="") == 4
+    lines = printed(capsys)
+    for line in lines:
+        compare(line, keys("forget"))
+    assert lines[0] == {"ok": True, **counts, "error": None}
+    assert [one["error"]["code"] for one in lines[1:]] == [
+        "usage",
+        "service-unreachable",
+        "engine-unavailable",
+    ]
+    assert {one[key] for one in lines[1:] for key in counts} == {None}
 
 
 @pytest.mark.parametrize("command", ["status", "reload"])

@@ -34,6 +34,12 @@ def test_a_turn_needs_a_slot_and_a_message_a_place_in_its_context() -> None:
     assert admit_message("x", LIMITS, Load(waiting=WAITING_MAX)).reason is Reason.BUSY
 
 
+def test_a_stream_too_many_is_busy_and_the_places_of_a_context_are_a_setting() -> None:
+    assert admit_message("x", LIMITS, Load(crowded=True)).reason is Reason.BUSY
+    assert admit_message("x", LIMITS, Load(waiting=WAITING_MAX), waiting_max=WAITING_MAX + 1).allow
+    assert admit_message("x", LIMITS, Load(), waiting_max=0).reason is Reason.BUSY
+
+
 def test_nothing_is_admitted_while_the_front_stops() -> None:
     assert admit_message("x", LIMITS, Load(stopping=True)).reason is Reason.STOPPING
     assert admit_turn(LIMITS, Load(stopping=True)).reason is Reason.STOPPING

@@ -7,11 +7,13 @@ import sys
 from typing import Any
 
 import pytest
+from a2a.utils.errors import A2A_ERROR_REASONS, JSON_RPC_ERROR_CODE_MAP
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.front.dialects import (
     ERRORS,
+    TABLE,
     V03_METHODS,
     V10_METHODS,
     clean_error,
@@ -20,6 +22,22 @@ from runtime.front.dialects import (
     version_error,
 )
 from runtime.front.handler import TASK_CLOSED
+
+
+def test_the_table_has_the_code_of_each_class_of_the_sdk_s() -> None:
+    assert {row.raised: row.code for row in TABLE} == JSON_RPC_ERROR_CODE_MAP
+    reasons = {row.raised: row.reason for row in TABLE if row.reason}
+    assert reasons == {kind: A2A_ERROR_REASONS[kind] for kind in reasons}
+    assert {row.code for row in TABLE if row.reason} == set(range(-32009, -32000))
+
+
+@pytest.mark.parametrize("code", [-32008, -32009])
+def test_a_code_that_the_sdk_loses_in_0_3_is_found_by_its_own_sentence_alone(code: int) -> None:
+    sentence = ERRORS[code].sentence
+    lost = {"code": -32603, "message": sentence}
+    assert clean_error(lost, "message/send", "")["code"] == code
+    assert clean_error(lost, "SendMessage", "")["code"] == -32603
+    assert clean_error({**lost, "message": f"{sentence}."}, "message/send", "")["code"] == -32603
 
 
 def test_the_method_names_are_those_that_the_sdk_knows() -> None:

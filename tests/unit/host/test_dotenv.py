@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runtime.agents.fields import OVERRIDES
+from runtime.front.settings import NAMES as FRONT_NAMES
 from runtime.modelproxy.settings import Settings
 from runtime.spawner.settings import TABLE
 
@@ -129,6 +130,7 @@ def test_the_names_that_have_an_effect_are_the_services_tables_and_what_the_page
         "MODEL_OPS_DIR",
     }
     tables = {one.name for one in TABLE} | {str(one.alias) for one in Settings.model_fields.values()}
+    tables |= FRONT_NAMES
     assert (tables | set(OVERRIDES)) - places <= names
     assert not names & places
     told = set(re.findall(r"`([A-Z][A-Z_]+)[`=]", OPERATE.read_text()))

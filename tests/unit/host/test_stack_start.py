@@ -409,6 +409,19 @@ def test_down_removes_socket_volumes_and_keeps_state(host: Host) -> None:
     assert not host.called("docker rmi")
 
 
+def test_down_stops_the_front_while_its_visitors_can_still_be_answered(host: Host) -> None:
+    host.docker(
+        '"ps --quiet --filter label=com.docker.compose.project=gatehouse --filter'
+        ' label=com.docker.compose.service=front") echo 0123456789ab ;;'
+    )
+    assert host.run("down").returncode == 0
+    calls = [call for call in host.calls() if " stop " in call or " down " in call]
+    assert calls == [
+        "docker stop 0123456789ab",
+        "docker compose --project-name gatehouse down --remove-orphans",
+    ]
+
+
 def test_down_all_removes_state_and_images_too(host: Host) -> None:
     host.docker('"volume ls "*) echo gatehouse_state-model ;;')
     assert host.run("down", "--all").returncode == 0

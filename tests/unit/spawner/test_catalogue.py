@@ -31,6 +31,17 @@ class Files:
         self.before_load: Callable[[], object] = lambda: None
         self.catalogue = Catalogue(tuple(self.agents), folder, self.load, lambda: self.mounted)
 
+    def hold_load(self) -> tuple[threading.Event, threading.Event]:
+        """Have the next load say that it began, by the first event, and wait for the second."""
+        building, release = threading.Event(), threading.Event()
+
+        def before_load() -> None:
+            building.set()
+            assert release.wait(5)
+
+        self.before_load = before_load
+        return building, release
+
     def load(self, name: str) -> AgentDefinition:
         self.before_load()
         return self.agents[name]
@@ -196,13 +207,7 @@ async def test_a_turn_that_begins_while_packs_are_built_has_the_old_pack_and_kee
     await files.catalogue.load()
     old = files.catalogue.get("tester")
     assert old is not None
-    building, release = threading.Event(), threading.Event()
-
-    def before_load() -> None:
-        building.set()
-        assert release.wait(5)
-
-    files.before_load = before_load
+    building, release = files.hold_load()
     files.write("tester", "The sky is red.\n")
     reloading = asyncio.create_task(files.catalogue.load())
     async with asyncio.timeout(10):
@@ -218,13 +223,7 @@ async def test_a_turn_that_begins_while_packs_are_built_has_the_old_pack_and_kee
 async def test_a_reload_is_carried_out_though_nobody_waits_for_it_any_more(files: Files) -> None:
     await files.catalogue.load()
     old = files.pack("tester")
-    building, release = threading.Event(), threading.Event()
-
-    def before_load() -> None:
-        building.set()
-        assert release.wait(5)
-
-    files.before_load = before_load
+    building, release = files.hold_load()
     files.write("tester", "The sky is red.\n")
     waiting = asyncio.create_task(files.catalogue.load())
     async with asyncio.timeout(10):

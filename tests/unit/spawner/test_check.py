@@ -41,10 +41,7 @@ def test_a_check_ends_as_a_start_would(
 def test_a_check_of_good_settings_starts_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def never(*_arguments: object) -> None:
-        raise AssertionError
-
-    monkeypatch.setattr(program, "serve", never)
+    monkeypatch.setattr("runtime.spawner.process.run", lambda: pytest.fail("it served"))
     monkeypatch.delenv("CLAUDE_BINARY", raising=False)
     assert program.main(["--check"]) == 0
     assert capsys.readouterr() == ("", "")

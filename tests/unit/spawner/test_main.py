@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from runtime.errors import ConfigError, EngineUnavailable, Problem
-from runtime.spawner import __main__ as program
+from runtime.spawner import process as program
 from runtime.spawner.service import Spawner
 from runtime.spawner.settings import Paths, read_settings
 
@@ -49,7 +49,7 @@ def test_a_failed_start_is_an_exit_code_and_a_line_never_a_traceback(
 
     monkeypatch.setattr(program, "serve", fail)
     monkeypatch.setattr("runtime.log.configure", lambda _service: None)
-    assert program.main() == code
+    assert program.run() == code
     assert "Traceback" not in "".join(capsys.readouterr())
 
 
@@ -61,7 +61,7 @@ def test_sigterm_stops_it_with_exit_code_zero(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(program, "serve", until)
     monkeypatch.setattr("runtime.log.configure", lambda _service: None)
-    assert program.main() == 0
+    assert program.run() == 0
 
 
 @pytest.mark.parametrize("clock", ["keep_reaping", "keep_sweeping"])

@@ -18,6 +18,8 @@ MESSAGES = Messages(**{name: name for name in Messages.__dataclass_fields__} | {
         (Cause.ENGINE, "spawn_error"),
         (Cause.SPAWNER, "spawn_error"),
         (Cause.CANCELLED, "cancelled"),
+        (Cause.ABANDONED, "cancelled"),
+        (Cause.STOPPING, "stopping"),
         (Cause.MODEL, "model {0} {x}"),
         (Cause.OUTPUT, "output {0} {x}"),
         (Cause.CRASH, "crash {0} {x}"),

@@ -198,6 +198,16 @@ async def test_a_spawner_that_breaks_the_protocol_is_one_failure(spawner: Any, s
     assert events[0].cause is Cause.SPAWNER
 
 
+@pytest.mark.parametrize("cut", [1, 40, 41, 4000, -3, -1])
+async def test_lines_that_come_together_or_in_pieces_are_read_alike(spawner: Any, cut: int) -> None:
+    fake, runner = spawner
+    noise = [line({})] * 200
+    sent = b"".join(json.dumps(one).encode() + b"\n" for one in [STARTED, *noise, RESULT, *noise, end()])
+    fake.script = [sent[:cut], sent[cut:]]
+    (answer,) = await collect(runner)
+    assert answer == Answer("The answer.\u2028Still.", Usage(**USAGE))
+
+
 async def test_no_spawner_at_all_is_one_failure(tmp_path: Path) -> None:
     runner = SandboxRunner(tmp_path / "none.sock")
     events = await collect(runner)

@@ -1,0 +1,70 @@
+"""When another snapshot goes out, and which configured text a refusal is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.agents.definition import AgentDefinition, Card, Grounding, Limits, Messages, Tools
+from runtime.front.admit import Reason
+from runtime.front.telling import GROWTH_PART, SNAPSHOT_SECONDS, has_grown, pause_seconds, refusal_text
+from runtime.front.updates import Ending
+
+MESSAGES = Messages(
+    **{name: name for name in Messages.__dataclass_fields__} | {"too_long": "{n} of {max} {x}"}
+)
+AGENT = AgentDefinition(
+    id="ada",
+    card=Card("Ada", "", "1", "http://127.0.0.1:1"),
+    persona="",
+    grounding=Grounding(Path("/nowhere")),
+    tools=Tools(),
+    tools_dir=Path("/nowhere"),
+    model="sonnet",
+    limits=Limits(timeout_seconds=200.0),
+    messages=MESSAGES,
+)
+
+
+@given(st.lists(st.integers(1, 200), max_size=60))
+def test_all_snapshots_of_a_growing_text_are_together_a_fixed_multiple_of_it(deltas: list[int]) -> None:
+    shown, length, sent = "", 0, []
+    for delta in deltas:
+        length += delta
+        if has_grown(shown, "x" * length):
+            shown = "x" * length
+            sent.append(length)
+    assert sum(sent) <= (GROWTH_PART + 2) * length
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Reason.EMPTY, "empty"),
+        (Reason.TOO_LONG, "5000 of 4000 {x}"),
+        (Reason.BUSY, "busy"),
+        (Reason.STOPPING, "stopping"),
+    ],
+)
+def test_each_refusal_is_its_configured_text(reason: Reason, text: str) -> None:
+    assert refusal_text(reason, AGENT, 5000) == text
+
+
+def test_the_pause_between_snapshots_follows_the_turn_s_time() -> None:
+    assert pause_seconds(AGENT) == 0.4
+    assert SNAPSHOT_SECONDS == 0.1
+
+
+def test_an_ending_says_what_a_program_may_read_and_no_more() -> None:
+    assert Ending("x").metadata == {}
+    assert Ending("x", "timeout").metadata == {"gatehouse": {"outcome": "timeout"}}
+    assert Ending("x", "busy", retry_seconds=7).metadata == {
+        "gatehouse": {"outcome": "busy", "retryAfterSeconds": 7}
+    }
+    answer, notice = Ending("x", notice="y").parts
+    assert (answer.text, notice.text) == ("x", "y")
+    assert not answer.HasField("metadata")
+    assert notice.metadata["gatehouse"]["kind"] == "notice"
