@@ -31,6 +31,9 @@ GROWTH_CHARS: Final = 48
 GROWTH_PART: Final = (
     10  # a snapshot is at least a tenth longer: all together are a fixed multiple of the answer
 )
+# A text that begins anew is shown whole too, but a turn tells no more than a multiple of its longest text.
+TOLD_PART: Final = 16
+TOLD_CHARS: Final = 64 * 1024
 
 ENDED_BY_US: Final = frozenset({Cause.CANCELLED, Cause.ABANDONED, Cause.STOPPING})
 CANCELED: Final = frozenset({Cause.CANCELLED, Cause.ABANDONED})
@@ -54,6 +57,9 @@ class Telling:
     shown: str = ""
     shown_at: float = 0.0
     snapshots: int = 0
+    untrusted_seen: str = ""
+    longest_chars: int = 0
+    told_chars: int = 0
 
     @property
     def finished(self) -> bool:
@@ -71,13 +77,23 @@ class Telling:
         await self.updates.working(screen_line(event.label, self.canaries) or self.agent.messages.working)
 
     async def show(self, untrusted_text: str, started: float) -> None:
-        """Show the answer so far, if it is time and there is enough more of it."""
+        """Show the answer so far, if it is time, it has grown enough and not too much has been told already.
+
+        Whether it has grown is asked before it is screened, which costs more than all else that is done here.
+        """
         now = time.monotonic()
         if now - self.shown_at < self.pause_seconds or self.snapshots >= SNAPSHOTS_MAX:
             return
+        if not has_grown(self.untrusted_seen, untrusted_text):
+            return
+        self.untrusted_seen = untrusted_text
         text = screen_partial(untrusted_text, self.canaries).strip()
         if not text or not has_grown(self.shown, text):
             return
+        longest = max(self.longest_chars, len(text))
+        if self.told_chars + len(text) > TOLD_PART * longest + TOLD_CHARS:
+            return
+        self.longest_chars, self.told_chars = longest, self.told_chars + len(text)
         self.shown, self.shown_at = text, now
         self.snapshots += 1
         if self.receipt.first_text_seconds is None:

@@ -11,6 +11,7 @@ text withholds.
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("bearer-token", re.compile(r"[Bb]earer[ \t]{1,8}[A-Za-z0-9._~+/-]{20,}={0,2}")),
 )
 _DRAWN_EMPTY = "\u2800\u3164\uffa0"
-_TOKEN_END = re.compile(r"[A-Za-z0-9._~+/=\-]+\Z")
+_TOKEN = string.ascii_letters + string.digits + "._~+/=-"
 _HARD_WINDOW = 200  # how far before the limit a space is looked for to break a line at
 
 
@@ -116,7 +117,7 @@ def screen_partial(untrusted_text: str, canaries: Sequence[str] = ()) -> str:
     text = text[: max(0, len(text) - held)]
     last = text.rfind("\n") + 1
     text = text[: last + LINE_MAX_CHARS - _HARD_WINDOW]  # where this line will be broken is not known yet
-    return _TOKEN_END.sub("", text)
+    return text.rstrip(_TOKEN)
 
 
 def screen_line(untrusted_text: str, canaries: Sequence[str] = (), *, max_chars: int = 120) -> str:

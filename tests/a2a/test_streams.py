@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sse_starlette.sse import EventSourceResponse
 
+from runtime.front import telling
 from runtime.front.settings import FrontSettings
 from runtime.front.telling import GROWTH_PART, has_grown
 from runtime.server import PING_SECONDS
@@ -169,6 +170,13 @@ def loud(texts: int, chars: int) -> Any:
     return script
 
 
+@pytest.fixture
+def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a turn tell far more than it may, so that a reader falls behind."""
+    monkeypatch.setattr(telling, "TOLD_CHARS", 10**9)
+
+
+@pytest.mark.usefixtures("talkative")
 async def test_a_reader_who_reads_little_by_little_gets_every_event_to_the_last(kit: Any) -> None:
     async with kit.serving(kit.Runner(loud(400, 8000)), kit.definition(timeout_seconds=60)) as front:
         raw = await RawStream.open(front, kit.message03("hello"))
@@ -182,6 +190,7 @@ async def test_a_reader_who_reads_little_by_little_gets_every_event_to_the_last(
 
 
 @pytest.mark.control("LOAD-08")
+@pytest.mark.usefixtures("talkative")
 async def test_a_reader_who_reads_nothing_holds_neither_the_turn_nor_memory_and_is_cut(kit: Any) -> None:
     agent = kit.definition(timeout_seconds=60, on_disconnect="finish")
     settings = FrontSettings(unread_seconds=3)

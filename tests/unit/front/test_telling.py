@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.agents.definition import AgentDefinition, Card, Grounding, Limits, Messages, Tools
+from runtime.front import telling
 from runtime.front.admit import Reason
-from runtime.front.telling import GROWTH_PART, SNAPSHOT_SECONDS, has_grown, pause_seconds, refusal_text
+from runtime.front.telling import (
+    GROWTH_PART,
+    SNAPSHOT_SECONDS,
+    TOLD_CHARS,
+    TOLD_PART,
+    Telling,
+    has_grown,
+    pause_seconds,
+    refusal_text,
+)
 from runtime.front.updates import Ending
+from runtime.turn.receipt import Receipt
 
 MESSAGES = Messages(
     **{name: name for name in Messages.__dataclass_fields__} | {"too_long": "{n} of {max} {x}"}
@@ -27,6 +39,47 @@ AGENT = AgentDefinition(
     limits=Limits(timeout_seconds=200.0),
     messages=MESSAGES,
 )
+
+
+class Shown:
+    """Stands in Updates' place and keeps the snapshots."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.finished = False
+
+    async def snapshot(self, text: str) -> None:
+        self.texts.append(text)
+
+
+def telling_to(shown: Any) -> Telling:
+    return Telling(AGENT, shown, Receipt("c", "v", "q"), (), pause_seconds=0.0)
+
+
+async def test_a_text_that_begins_anew_again_and_again_is_not_told_for_ever() -> None:
+    shown = Shown()
+    one = telling_to(shown)
+    for number in range(400):
+        await one.show(f"{number:04} " + "a b " * 5000, started=0.0)
+    longest = max(map(len, shown.texts))
+    assert len(shown.texts) > 10, "some are shown"
+    assert sum(map(len, shown.texts)) <= TOLD_PART * longest + TOLD_CHARS
+
+
+async def test_a_text_is_screened_only_when_it_is_worth_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    screened = []
+
+    def counting(untrusted_text: str, _canaries: tuple[str, ...]) -> str:
+        screened.append(untrusted_text)
+        return untrusted_text
+
+    monkeypatch.setattr(telling, "screen_partial", counting)
+    shown = Shown()
+    one = telling_to(shown)
+    for length in range(1, 20_000, 7):
+        await one.show("x" * length, started=0.0)
+    assert len(shown.texts) > 30
+    assert len(screened) == len(shown.texts)
 
 
 @given(st.lists(st.integers(1, 200), max_size=60))

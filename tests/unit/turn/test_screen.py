@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import unicodedata
 
 import pytest
@@ -174,3 +177,49 @@ def test_screening_hostile_input_takes_linear_work() -> None:
     for piece in ("sk-", "eyJ", "Bearer ", "AKIA", "ghp_", "\x1b]", "-----BEGIN ", "\u200d", '"'):
         text = piece * (65536 // len(piece))
         assert len(screen(text).text) <= 2 * len(text)
+
+
+HOSTILE = (
+    "A",
+    "0123456789abcdef",
+    "-",
+    "a=",
+    "sk-",
+    "sk-a",
+    "eyJ",
+    "eyJaaaaaa.",
+    "ghp_",
+    "xoxb-",
+    "AKIA",
+    "AIza",
+)
+HOSTILE_MARKS = (
+    "a\u200d",
+    "\u200d",
+    "\x1b[",
+    "\x1b]0;",
+    "\x1b[3\u200d1m",
+    "Bearer ",
+    "-----BEGIN ",
+    " a",
+    "\n",
+    "\r",
+    "\u202e",
+)
+
+
+def test_no_text_costs_more_than_its_length() -> None:
+    """The limit of processor time is many times what they take; at the square of the length it was 40 s."""
+    program = (
+        "import resource, sys, json; resource.setrlimit(resource.RLIMIT_CPU, (20, 20));"
+        "from runtime.turn.screen import screen_partial;"
+        "print(sum(len(screen_partial(unit * (65536 // len(unit)))) >= 0 for unit in json.load(sys.stdin)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps([*HOSTILE, *HOSTILE_MARKS]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, str(len(HOSTILE) + len(HOSTILE_MARKS))), done.stderr
