@@ -70,6 +70,10 @@ clients *arguments:
     sh tests/clients/environments.sh
     pytest tests/clients {{arguments}}
 
+# Every way in which a turn can end, each for real
+endings *arguments:
+    pytest tests/endings {{arguments}}
+
 # Attacks from inside a turn, each with its twin
 escape *arguments:
     pytest tests/escape {{arguments}}

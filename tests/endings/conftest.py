@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -30,8 +31,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SIDE_BY_SIDE: Final = 5  # turns at once: below every ceiling, and as many as two processors are worth
-TIMEOUTS: Final = {"tester": 15.0, "brief": 4.0, "single": 4.0, "poor": 15.0, "patient": 10.0}
+# Turns at once, below every ceiling: the CLI itself needs a processor for its start, a program hardly any.
+SIDE_BY_SIDE: Final = {Play: 4, Model: 2}
+TIMEOUTS: Final = {"tester": 40.0, "brief": 4.0, "single": 4.0, "poor": 40.0, "patient": 10.0}
 PLACES: Final = 8
 SHARED: Final = f"max_concurrency: {PLACES}\nmax_input_chars: 32000\ndisconnect_grace: 0.2\n"
 # A model whose every request may cost more than the day's money, so that the door refuses the first.
@@ -172,15 +174,15 @@ def world() -> Iterator[World]:
 @pytest.fixture(scope="session")
 def played(world: World) -> Iterator[dict[str, Future[Played]]]:
     """Every row that a program or a model brings about; they all begin when the first is looked at."""
-    rows = [row for row in TABLE if isinstance(row.how, (Play, Model))]
-    rows.sort(
-        key=lambda row: -TIMEOUTS[row.persona] if row.reason == "deadline" else 0
-    )  # what waits for a deadline first, beside the others
-    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+    rows = [row for row in TABLE if isinstance(row.how, tuple(SIDE_BY_SIDE))]
+    rows.sort(key=lambda row: row.reason != "deadline")  # those that wait go first, beside the others
+    with ExitStack() as stack:
+        pools = {how: stack.enter_context(ThreadPoolExecutor(many)) for how, many in SIDE_BY_SIDE.items()}
         try:
-            yield {row.sentence: pool.submit(world.play, row) for row in rows}
+            yield {row.sentence: pools[type(row.how)].submit(world.play, row) for row in rows}
         finally:
-            pool.shutdown(cancel_futures=True)
+            for pool in pools.values():
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 @pytest.fixture

@@ -87,10 +87,10 @@ class Faults:
         """
         marker = self.services.script(HANG)
         with self.services.stream(f"Wait {STAYS} {marker}") as events:
-            task = next(events)["id"]
+            first = next(events)
             eventually(lambda: self.services.asked(marker), what="the model being asked")
-            self.services.cancel(task)
-            return terminal(list(events))
+            self.services.cancel(first["id"])
+            return terminal([first, *events])
 
     def told(self, reply: Reply) -> str:
         """Return the outcome that a visitor was told, whose one text the answer must be.

@@ -52,12 +52,12 @@ def test_a_visitor_who_hangs_up_on_an_engine_that_hangs_leaves_nothing(
 
 def test_a_visitor_who_cancels_on_an_engine_that_hangs_is_told_so(faults: Faults) -> None:
     with faults.proxy.at(Operation.CREATE) as gate, faults.services.stream("Hello") as events:
-        task = next(events)["id"]
+        first = next(events)
         assert gate.reached.wait(timeout=10)
         faults.engine.freeze()
         gate.opened.set()
-        reply = faults.services.cancel(task)
-        assert faults.told(terminal(list(events))) == "cancelled"
+        reply = faults.services.cancel(first["id"])
+        assert faults.told(terminal([first, *events])) == "cancelled"
     assert reply["result"]["status"]["state"] == "canceled"
     faults.engine.thaw()
     faults.nothing_is_left()

@@ -195,6 +195,9 @@ _NOT_RUN = {
         "TUNNEL_TOKEN_FILE=/path/token TUNNEL_IMAGE=cloudflare/cloudflared@sha256",
     ): "a tunnel needs a token and its image",
     (OPERATE, "./gatehouse test"): "this test is a part of it",
+    (OPERATE, "FRONT_FORWARDED_FROM=local PUBLIC_AGENT_URL=https://agent.ex"): (
+        "a proxy in front is not ours; tests/unit/front holds what the setting does"
+    ),
     (KEY, "chown 10203 model-key && chmod 0400 model-key"): "needs root; for plain compose only",
     (
         TOOLS,

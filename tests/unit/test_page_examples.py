@@ -76,7 +76,7 @@ def test_the_tools_settings_and_its_prompt_load_together(tmp_path: Path) -> None
     assert yaml.safe_load(settings)["skills"][0]["tools"] == ["next_ferry"]
 
 
-def test_the_messages_in_another_language_are_all_ten_and_load(tmp_path: Path) -> None:
+def test_the_messages_in_another_language_are_all_of_them_and_load(tmp_path: Path) -> None:
     (settings,) = fenced("tone-and-languages.md", "yaml")
     given = yaml.safe_load(settings)["messages"]
     assert list(given) == list(Messages.__dataclass_fields__)
