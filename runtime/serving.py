@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import os
 import socket
 import stat
@@ -21,10 +22,12 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from runtime.inflow import HELD_MAX_BYTES, SLICE_BYTES, Inflow, StrictConnection
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Sequence
     from pathlib import Path
-    from typing import ClassVar
+    from typing import Any, ClassVar
 
     from starlette.types import ASGIApp, Receive, Scope, Send
     from uvicorn.protocols.http.h11_impl import RequestResponseCycle
@@ -33,6 +36,17 @@ BACKLOG = 128
 HEAD_SECONDS = 10.0
 UNREAD_SECONDS = 30.0
 CONNECTIONS_MAX = 600
+TRAILING_MAX_BYTES = 16 * 1024
+
+# What uvicorn warns of here (no HTTP, an upgrade) anybody can make it say at will; an error is our own.
+_VISITORS_LOG = logging.getLogger("uvicorn.error.visitors")
+_VISITORS_LOG.setLevel(logging.ERROR)
+_SENTENCES = {
+    HTTPStatus.BAD_REQUEST: "This is no HTTP/1.1 request",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The request comes in too many small pieces",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "The request has too many headers",
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: "Only HTTP/1.1 and HTTP/1.0 are spoken here",
+}
 
 
 class DeadlineProtocol(H11Protocol):
@@ -43,9 +57,13 @@ class DeadlineProtocol(H11Protocol):
     for it is cut after `unread_seconds`. While a request is being answered no other time counts here: how
     long that and its body may take is the app's business.
 
+    The parser gets SLICE_BYTES in a turn of the loop. While a request is being answered reading goes on, or a
+    client that sends a byte too many could hide that it has left: what follows is kept for later, and past
+    the largest head the connection is ended at once.
+
     Past `connections_max` open ones a request is answered 503 and its connection ended, past twice as many
-    the connection is ended at once. What is no HTTP is answered 400, a head too large for h11 431. Both
-    carry `headers`, like every answer of the app.
+    the connection is ended at once. What is no HTTP is answered 400, a head too large for h11 431, another
+    version 505, a body in tiny pieces 413. All carry `said_always`, like every answer of the app.
     """
 
     head_seconds: ClassVar[float] = HEAD_SECONDS
@@ -54,10 +72,20 @@ class DeadlineProtocol(H11Protocol):
     said_always: ClassVar[Sequence[tuple[bytes, bytes]]] = ()
     _head_timer: asyncio.TimerHandle | None = None
     _unread_timer: asyncio.TimerHandle | None = None
+    _feeding: asyncio.Handle | None = None
+    flow: Inflow
+
+    def __init__(self, config: uvicorn.Config, *arguments: Any, **options: Any) -> None:
+        super().__init__(config, *arguments, **options)
+        self._trailing_max = config.h11_max_incomplete_event_size or TRAILING_MAX_BYTES
+        self.conn = StrictConnection(h11.SERVER, self._trailing_max)
+        self.logger = _VISITORS_LOG
+        self._held = bytearray()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection and wait for its first head."""
         super().connection_made(transport)
+        self.flow = Inflow(transport, self._feed_soon)
         if len(self.connections) > 2 * self.connections_max:
             transport.abort()
             return
@@ -66,19 +94,59 @@ class DeadlineProtocol(H11Protocol):
         self._expect_head()
 
     def data_received(self, data: bytes) -> None:
-        """Parse; bytes that do not complete a head do not give it more time."""
+        """Keep what was read, and parse of it what this turn of the loop may."""
         if self.transport.is_closing():
             return
-        if not self._answering():
-            self._expect_head()
-        super().data_received(data)
-        if self._answering():
-            self._head_arrived()
+        self._held += data
+        if self._feeding is None:
+            self._feed()
+        elif len(self._held) > HELD_MAX_BYTES:
+            self.transport.abort()
+
+    def handle_events(self) -> None:
+        """Act on what is parsed; a request that is wholly here is no reason to stop reading."""
+        super().handle_events()
+        if self._asked():
+            self.flow.resume_reading()
+
+    def _feed(self) -> None:
+        """Give the parser its next bytes, unless it has a whole request or the app must read its body first.
+
+        Bytes that do not complete a head do not give it more time.
+        """
+        self._feeding = None
+        if self.transport.is_closing():
+            self._held.clear()
+            return
+        if self._held and not self._asked() and not self.flow.read_paused:
+            data = bytes(self._held[:SLICE_BYTES])
+            del self._held[:SLICE_BYTES]
+            if not self._answering():
+                self._expect_head()
+            super().data_received(data)
+            if self._answering():
+                self._head_arrived()
+        asked = self._asked()
+        if asked and len(self._held) + len(self.conn.trailing_data[0]) > self._trailing_max:
+            self.transport.abort()
+            return
+        self.flow.set_backlog(there_is=bool(self._held) and not asked)
+        if not asked and not self.flow.read_paused:
+            self._feed_soon()
+
+    def _feed_soon(self) -> None:
+        if self._held and self._feeding is None:
+            self._feeding = self.loop.call_soon(self._feed)
+
+    def _asked(self) -> bool:
+        """Say whether a whole request is here and the next may not be parsed yet."""
+        return self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}
 
     def on_response_complete(self) -> None:
         """Wait for the next request; one that was already read goes on at once."""
         self._head_arrived()
         super().on_response_complete()
+        self._feed_soon()
 
     def pause_writing(self) -> None:
         """Stop writing to a client that does not read, and give it `unread_seconds`."""
@@ -95,6 +163,9 @@ class DeadlineProtocol(H11Protocol):
         """Forget the connection."""
         self._head_arrived()
         self._reading_again()
+        self._held.clear()
+        if self._feeding is not None:
+            self._feeding.cancel()
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -102,14 +173,15 @@ class DeadlineProtocol(H11Protocol):
         del msg  # uvicorn's own
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             found = sys.exc_info()[1]  # uvicorn calls this while it handles what h11 found wrong
-            large = getattr(found, "error_status_hint", 400) == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if large else HTTPStatus.BAD_REQUEST
-            body = _refusal("The request has too many headers" if large else "This is no HTTP/1.1 request")
+            hint = getattr(found, "error_status_hint", HTTPStatus.BAD_REQUEST)
+            status = HTTPStatus(hint if hint in _SENTENCES else HTTPStatus.BAD_REQUEST)
+            body = _refusal(_SENTENCES[status])
             head = h11.Response(
                 status_code=status, headers=self._headers_of(body), reason=status.phrase.encode()
             )
-            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
-                self.transport.write(self.conn.send(event) or b"")
+            with contextlib.suppress(h11.LocalProtocolError):  # a HEAD's answer has no body
+                for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                    self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
     async def _crowded(self, scope: Scope, receive: Receive, send: Send) -> None:

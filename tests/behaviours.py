@@ -96,6 +96,8 @@ SETTINGS = "unit/front/test_settings.py"
 ENDINGS_TABLE = "endings/test_table.py"
 PRIVACY = "unit/test_privacy_page.py"
 CLI_FORGET = "unit/cli/test_forget.py"
+VISITORS = "faults/test_visitors.py"
+WIRING = "a2a/test_settings_wiring.py"
 
 BEHAVIOURS = (
     # --- the turn's call ------------------------------------------------------------------------------------
@@ -450,7 +452,7 @@ BEHAVIOURS = (
     Behaviour(
         "The turn's call",
         "B86",
-        "The answer contract is tested with a stub in the CLI's place: no engine, no model, no network.",
+        "The answer contract is tested with a stub in the CLI's place, without an engine.",
         at(A_PROCESS, "test_no_test_here_needs_an_engine_or_another_program_than_the_stub"),
     ),
     Behaviour(
@@ -480,7 +482,9 @@ BEHAVIOURS = (
                 CARD,
                 "test_health_is_exactly_the_status_and_the_agent",
                 "test_both_well_known_paths_serve_the_same_bytes",
+                "test_the_card_follows_when_the_demo_gives_way_to_a_model",
             ),
+            *at(SECURITY, "test_the_file_is_plain_text_and_never_names_the_host_that_was_asked"),
             *at(ANSWERS, "test_send_answers_one_completed_task_with_the_same_text_twice"),
         ),
     ),
@@ -1030,9 +1034,9 @@ BEHAVIOURS = (
     Behaviour(
         "The wire, item by item",
         "I4.1",
-        "The first event comes within 1 s of acceptance.",
+        "The first event comes at once, before the turn has said or done anything.",
         (
-            *at(LINES, "test_the_first_event_comes_within_a_second"),
+            *at(LINES, "test_the_first_event_comes_while_the_turn_has_said_nothing"),
             *at(STREAMS, "test_the_first_event_comes_while_the_runner_has_not_said_or_done_anything"),
         ),
     ),
@@ -1045,14 +1049,19 @@ BEHAVIOURS = (
     Behaviour(
         "The wire, item by item",
         "I4.3",
-        "A turn stays well under 1,000 events, and its bytes are linear in the answer.",
+        "A turn stays well under 1,000 events, with a pause between two of its texts, and its bytes are "
+        "linear in the answer.",
         (
             *at(
                 STREAMS,
                 "test_the_bytes_of_a_stream_go_with_the_length_of_the_answer_and_its_events_stay_few",
                 "test_a_snapshot_is_worth_its_bytes_or_begins_anew",
             ),
-            *at(TELLING, "test_all_snapshots_of_a_growing_text_are_together_a_fixed_multiple_of_it"),
+            *at(
+                TELLING,
+                "test_all_snapshots_of_a_growing_text_are_together_a_fixed_multiple_of_it",
+                "test_between_two_snapshots_there_is_the_pause_however_much_the_text_grows",
+            ),
             *at(ANSWERS, "test_a_flood_of_events_stays_below_the_limit_at_which_a_reader_is_dropped"),
         ),
         difference="A stream shows the answer in growing snapshots",
@@ -1081,12 +1090,21 @@ BEHAVIOURS = (
         "The wire, item by item",
         "I4.6",
         "A turn that nobody watches is cancelled after a grace, or finished where the instance says so.",
-        at(
-            DISCONNECT,
-            "test_a_turn_whose_sender_hung_up_is_ended_after_the_grace_and_can_be_read_back",
-            "test_a_reader_who_comes_back_in_the_grace_stops_it_and_sees_the_end",
-            "test_with_finish_a_turn_nobody_watches_runs_to_its_answer",
-            "test_a_message_sent_without_waiting_is_never_given_up_even_after_a_reader_has_left",
+        (
+            *at(
+                DISCONNECT,
+                "test_a_turn_whose_sender_hung_up_is_ended_after_the_grace_and_can_be_read_back",
+                "test_within_the_grace_the_turn_runs_on_and_its_answer_can_be_read_back",
+                "test_a_reader_who_comes_back_in_the_grace_stops_it_and_sees_the_end",
+                "test_with_finish_a_turn_nobody_watches_runs_to_its_answer",
+                "test_a_message_sent_without_waiting_is_never_given_up_even_after_a_reader_has_left",
+            ),
+            *at(INSTANCE, "test_every_key_reaches_the_definition"),
+            *at(
+                VISITORS,
+                "test_a_visitor_who_hangs_up_on_a_stream_leaves_nothing",
+                "test_a_visitor_who_hangs_up_on_a_blocking_call_leaves_nothing",
+            ),
         ),
         difference="A turn that nobody watches is ended after a grace",
     ),
@@ -1154,6 +1172,10 @@ BEHAVIOURS = (
         (
             *at(CONVERSATIONS, "test_a_configured_fallback_is_not_remembered"),
             *at(LINES, "test_a_text_that_is_too_long_is_not_remembered"),
+            *at(
+                CONVERSATIONS,
+                "test_turns_of_one_context_run_one_after_the_other_and_the_surplus_is_busy",
+            ),
         ),
     ),
     Behaviour(
@@ -1278,6 +1300,7 @@ BEHAVIOURS = (
                 "test_every_wrong_value_is_told_at_once_and_none_is_shown",
                 "test_the_page_is_the_table",
             ),
+            *at(WIRING, "test_every_setting_reaches_the_part_that_it_bounds"),
             *at(
                 BOUNDS,
                 "test_a_body_past_its_setting_is_413_and_never_held",

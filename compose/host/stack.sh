@@ -143,8 +143,10 @@ stack_settings_read() {
     config --format json 2>"$GATEHOUSE_STATE/config.log") ||
     fail 2 usage "docker compose cannot read the settings: $(last_line "$GATEHOUSE_STATE/config.log")" "mend .env or the environment"
   rm -f "$GATEHOUSE_STATE"/settings.*
-  stack_settings_of spawner 10202 </dev/null &
+  stack_settings_of front 10201 </dev/null &
   stack_settings_pids=$!
+  stack_settings_of spawner 10202 </dev/null &
+  stack_settings_pids="$stack_settings_pids $!"
   # The model proxy's ledger knows whether this stack has answered from a real model.
   set --
   ! docker volume inspect "${PROJECT}_state-model" >/dev/null 2>&1 || set -- --volume "${PROJECT}_state-model:/var/lib/gatehouse/state"
@@ -172,12 +174,12 @@ stack_settings_of() {
   echo "$stack_code" >"$GATEHOUSE_STATE/settings.$stack_service.code"
 }
 
-# Waits for both, and says what they found. Their codes are in files for the reason that stack_compose_up gives.
+# Waits for all, and says what they found. Their codes are in files for the reason that stack_compose_up gives.
 stack_settings_said() {
   # shellcheck disable=SC2086 # a list of ids
   wait $stack_settings_pids || :
   stack_worst=0
-  for stack_service in spawner modelproxy; do
+  for stack_service in front spawner modelproxy; do
     stack_code=$(cat "$GATEHOUSE_STATE/settings.$stack_service.code" 2>/dev/null) || stack_code=1
     [ "$stack_code" != 0 ] || continue
     # The service's own places mean nothing to who set the variable.

@@ -133,7 +133,7 @@ ERRORS: Final[Mapping[int, Row]] = {row.code: row for row in TABLE}
 _LOST_IN_03: Final = {
     row.sentence: row.code for row in TABLE if row.code in {EXTENSION_REQUIRED, VERSION_NOT_SUPPORTED}
 }
-_VERSION = re.compile(r"(\d{1,3})(?:\.\d{1,5}){0,2}")
+_VERSION = re.compile(r"([0-9]{1,3})(?:\.[0-9]{1,5}){0,2}")
 _FIELD = re.compile(r"[A-Za-z0-9_.\[\]]{1,100}")
 
 

@@ -38,6 +38,8 @@ TEXT_ONLY: Final = "Only text parts are supported"
 NO_PUSH: Final = "This agent sends no push notifications; leave the configuration out"
 PUSH_METHOD_PART: Final = "ushNotificationConfig"
 _INTEGER_MAX: Final = 2**63
+_HISTORY_MAX: Final = 2**31  # the SDK has it as an int32 in both dialects, and falls over past it
+_HISTORY_FIELDS: Final = frozenset({"historyLength", "history_length"})
 _SETTINGS: Final = FrontSettings()
 
 # A string that never closes runs to the end: so no quote is looked at twice.
@@ -224,7 +226,16 @@ def _part(untrusted_part: object, *, old: bool) -> object:
 
 def _scalars(untrusted: dict[str, Any], fields: frozenset[str]) -> dict[str, Any]:
     """Return the known fields of an object, each a short value; what should be none stays wrong and small."""
-    return {name: _scalar(untrusted[name]) for name in fields & untrusted.keys()}
+    known = {name: _scalar(untrusted[name]) for name in fields & untrusted.keys()}
+    if not all(_is_history_length(known[name]) for name in _HISTORY_FIELDS & known.keys()):
+        raise _RefusedError(error(INVALID_PARAMS))
+    return known
+
+
+def _is_history_length(untrusted: object) -> bool:
+    if isinstance(untrusted, int | float):
+        return untrusted == int(untrusted) and -_HISTORY_MAX <= untrusted < _HISTORY_MAX
+    return True  # what is no number the SDK refuses itself
 
 
 def _scalar(untrusted: object) -> object:

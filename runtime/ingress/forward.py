@@ -4,10 +4,12 @@ Why a process of its own: the front has no network, so something must have the p
 holds nothing worth taking (architecture §2). It reads no byte of what it carries. Standard library only: it
 must stay small.
 
-Each direction is copied with backpressure (one chunk in memory). A client may stop sending and still read
-its stream; when the front has ended its side, the connection is over. It also ends when neither direction
-moved for `idle_seconds`. The front hears of a client with its first byte: one that sends none is closed after
-`first_byte_seconds`, and makes room at once when all places are taken, the oldest first.
+Each direction is copied with backpressure and holds no more than `buffers` says. A client may stop sending
+and still read its stream; when the front has ended its side, the connection is over. It also ends when
+neither direction moved for `idle_seconds`, or when the client has read nothing for `unread_seconds` of what
+waits for it. The front has no such limit: it reads no further request while a turn answers one. The front
+hears of a client with its first byte: one that sends none is closed after `first_byte_seconds`, and makes
+room at once when all places are taken, the oldest first.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runtime import layout
+from runtime.ingress.buffers import CHUNK_BYTES, READER_LIMIT_BYTES, bound, bound_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +31,7 @@ FIRST_BYTE_SECONDS = 15.0
 # A blocking answer is silent for as long as a turn takes; a stream pings every 3 s.
 IDLE_SECONDS = layout.TURN_MAX_SECONDS + 30.0
 LINGER_SECONDS = 2.0  # for the client to read the front's last words and to close
-CHUNK_BYTES = 64 * 1024
+UNREAD_SECONDS = 30.0  # as long as the front waits for who reads nothing
 DRAIN_SECONDS = 50.0  # the front ends its turns within 45, and is killed after 55
 
 UNAVAILABLE = (
@@ -57,12 +60,14 @@ class Forwarder:
         idle_seconds: float = IDLE_SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
         first_byte_seconds: float = FIRST_BYTE_SECONDS,
+        unread_seconds: float = UNREAD_SECONDS,
     ) -> None:
         self._target = str(target)
         self._max_connections = max_connections
         self._idle_seconds = idle_seconds
         self._connect_seconds = connect_seconds
         self._first_byte_seconds = first_byte_seconds
+        self._unread_seconds = unread_seconds
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         # Those that have sent nothing so far, oldest first.
@@ -81,7 +86,12 @@ class Forwarder:
 
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises OSError when the address cannot be had."""
-        self._server = await asyncio.start_server(self._accepted, host, port, limit=CHUNK_BYTES, backlog=256)
+        self._server = await asyncio.start_server(
+            self._accepted, host, port, limit=READER_LIMIT_BYTES, backlog=256, start_serving=False
+        )
+        for sock in self._server.sockets:
+            bound_kernel(sock)
+        await self._server.start_serving()
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Take no new connection, let those that are open end within `drain_seconds`, then cut them."""
@@ -102,6 +112,7 @@ class Forwarder:
         task = asyncio.current_task()
         if task is None:
             return
+        bound(writer)
         if len(self._connections) >= self._max_connections and not self._drop_silent():
             await _say(writer, BUSY)
             return
@@ -136,14 +147,19 @@ class Forwarder:
         self._silent.pop(task, None)
         try:
             async with asyncio.timeout(self._connect_seconds):
-                back_reader, back_writer = await asyncio.open_unix_connection(self._target, limit=CHUNK_BYTES)
+                back_reader, back_writer = await asyncio.open_unix_connection(
+                    self._target, limit=READER_LIMIT_BYTES
+                )
         except (OSError, TimeoutError):
             await _say(writer, UNAVAILABLE)
             return
         activity = _Activity(asyncio.get_running_loop().time())
-        back_writer.write(first)
-        sending = asyncio.create_task(_copy(reader, back_writer, activity))
-        answering = asyncio.create_task(_copy(back_reader, writer, activity))
+        bound(back_writer)
+        sending = asyncio.create_task(_copy(reader, back_writer, activity, first=first))
+        del first
+        answering = asyncio.create_task(
+            _copy(back_reader, writer, activity, unread_seconds=self._unread_seconds)
+        )
         try:
             await self._watch(sending, answering, activity)
         finally:
@@ -167,17 +183,32 @@ class Forwarder:
         await asyncio.wait({sending}, timeout=LINGER_SECONDS)
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, activity: _Activity) -> bool:
-    """Copy one direction to its end and pass the end on; False when either side broke."""
+async def _copy(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    activity: _Activity,
+    *,
+    first: bytes = b"",
+    unread_seconds: float | None = None,
+) -> bool:
+    """Copy one direction to its end and pass the end on; False when either side broke or read nothing."""
     clock = asyncio.get_running_loop()
     try:
-        while chunk := await reader.read(CHUNK_BYTES):
+        chunk = first or await reader.read(CHUNK_BYTES)
+        del first
+        while chunk:
             activity.at = clock.time()
             writer.write(chunk)
-            await writer.drain()
+            chunk = b""
+            async with asyncio.timeout(unread_seconds):
+                await writer.drain()
             activity.at = clock.time()
+            chunk = await reader.read(CHUNK_BYTES)
         if writer.can_write_eof():
             writer.write_eof()
+    except TimeoutError:  # what waits for such a reader goes with its place, not a second later
+        writer.transport.abort()
+        return False
     except OSError:
         return False
     return True
@@ -193,6 +224,10 @@ async def _say(writer: asyncio.StreamWriter, answer: bytes) -> None:
 
 async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
-    with contextlib.suppress(OSError, TimeoutError):
+    try:
         async with asyncio.timeout(1.0):
             await writer.wait_closed()
+    except TimeoutError:  # it would stay until the other side reads, without a place that counts it
+        writer.transport.abort()
+    except OSError:
+        return

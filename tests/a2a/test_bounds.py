@@ -366,3 +366,71 @@ async def test_an_address_in_a_part_is_refused_with_the_types_we_take_and_never_
         linked = await front.ask(f"Read {url} for me")
         assert linked["status"]["state"] == "completed"
         assert asked == []
+
+
+@pytest.mark.control("WIRE-03", "LOAD-08")
+async def test_a_body_in_tiny_chunks_is_413_before_it_is_read(front: Any) -> None:
+    reader, writer = await connect(front)
+    writer.write(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n")
+    writer.write(b"transfer-encoding: chunked\r\n\r\n" + b"1\r\n[\r\n" * 1100)
+    answer = await ended(reader)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"too many small pieces" in answer
+    assert b"x-content-type-options: nosniff\r\n" in answer
+    await closed(writer)
+
+
+async def test_a_body_in_chunks_of_a_plain_size_is_answered(front: Any, kit: Any) -> None:
+    sent = body(kit, "x" * 3000)
+
+    async def chunks() -> AsyncIterator[bytes]:
+        for start in range(0, len(sent), 100):
+            yield sent[start : start + 100]
+
+    answer = await front.http.post("/", content=chunks(), headers=JSON)
+    assert answer.json()["result"]["status"]["state"] == "completed"
+
+
+@pytest.mark.parametrize("version", ["0.3", "1.0"])
+@pytest.mark.parametrize("length", [10**18, 2**62, 2**40, -(2**40), 2**31, 1.5])
+async def test_a_history_length_that_is_no_int32_is_invalid(
+    front: Any, kit: Any, version: str, length: float
+) -> None:
+    get, send = ("tasks/get", "message/send") if version == "0.3" else ("GetTask", "SendMessage")
+    make = kit.message03 if version == "0.3" else kit.message10
+    params = make("hi", configuration={"historyLength": length})
+    assert (await front.rpc(send, params, version=version))["error"]["code"] == -32602
+    asked = await front.rpc(get, {"id": "x", "historyLength": length}, version=version)
+    assert asked["error"]["code"] == -32602
+    assert front.runner.plans == []
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0", "0.9", "1.2"])
+@pytest.mark.parametrize("method", ["POST", "HEAD"])
+async def test_another_version_of_http_is_505_and_runs_nothing(
+    front: Any, kit: Any, method: str, version: str
+) -> None:
+    sent = body(kit)
+    reader, writer = await connect(front)
+    head = f"{method} / HTTP/{version}\r\nhost: x\r\ncontent-type: application/json\r\n"
+    writer.write(f"{head}content-length: {len(sent)}\r\n\r\n".encode() + sent)
+    answer = (await ended(reader)).decode()
+    assert answer.startswith("HTTP/1.1 505 ")
+    for name, value in SECURITY.items():
+        assert f"{name}: {value}\r\n" in answer
+    assert front.runner.plans == []
+    await closed(writer)
+
+
+async def test_what_is_no_http_and_an_upgrade_write_no_log_line(
+    front: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    get = b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: %s\r\n%s\r\n"
+    upgrade = get % (b"close, upgrade", b"upgrade: websocket\r\n")
+    for sent in (b"\x16\x03\x01\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\n: y\r\n\r\n", upgrade):
+        reader, writer = await connect(front)
+        writer.write(sent)
+        assert await ended(reader) != b""
+        await closed(writer)
+    assert [record for record in caplog.records if record.name.startswith("uvicorn.error")] == []

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import socket
+import struct
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -291,3 +294,67 @@ async def test_a_turn_that_has_answered_is_not_given_up_while_its_runner_cleans_
         await turn.settled.wait()
     assert not interrupted
     assert [one.outcome for one in receipts] == ["answered"]
+
+
+def raw_request(kit: Any, method: str, extra: str = "") -> bytes:
+    sent = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": kit.message03("hi")})
+    return (
+        f"POST / HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{extra}"
+        f"content-length: {len(sent)}\r\n\r\n{sent}"
+    ).encode()
+
+
+@pytest.mark.control("ANS-01", "LOAD-07")
+@pytest.mark.parametrize("reset", [True, False])
+@pytest.mark.parametrize("method", ["message/send", "message/stream"])
+@pytest.mark.parametrize("extra", ["", "connection: close\r\n", "connection: upgrade\r\nupgrade: x\r\n"])
+async def test_a_byte_after_the_request_does_not_hide_that_its_client_has_left(
+    kit: Any, method: str, extra: str, *, reset: bool
+) -> None:
+    held = Held()
+    async with kit.serving(kit.Runner(held.script), kit.definition(**SHORT)) as front:
+        _reader, writer = await asyncio.open_connection("127.0.0.1", int(front.url.rpartition(":")[2]))
+        writer.write(raw_request(kit, method, extra))
+        await front.runner.started.wait()
+        writer.write(b"G")
+        await writer.drain()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        if reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+        await until(lambda: front.executor.running == 0)
+        assert held.cleaned.is_set()
+
+
+async def test_a_request_sent_before_the_first_is_answered_is_answered_after_it(kit: Any) -> None:
+    held = Held()
+    async with kit.serving(kit.Runner(held.script), kit.definition(**SHORT)) as front:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(front.url.rpartition(":")[2]))
+        writer.write(raw_request(kit, "message/send") + b"GET /health HTTP/1.1\r\nhost: x\r\n")
+        await front.runner.started.wait()
+        writer.write(b"connection: close\r\n\r\n")
+        await writer.drain()
+        held.may_finish.set()
+        async with asyncio.timeout(5):
+            answers = await reader.read()
+        assert answers.count(b"HTTP/1.1 200 ") == 2
+        assert answers.index(b"The whole answer.") < answers.rindex(b"HTTP/1.1 200 ")
+        writer.close()
+
+
+@pytest.mark.control("LOAD-07")
+async def test_a_flood_after_a_request_ends_its_connection_and_its_turn(kit: Any) -> None:
+    held = Held()
+    async with kit.serving(kit.Runner(held.script), kit.definition(**SHORT)) as front:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(front.url.rpartition(":")[2]))
+        writer.write(raw_request(kit, "message/send"))
+        await front.runner.started.wait()
+        writer.write(b"G" * 20_000)
+        async with asyncio.timeout(5):
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+        await until(lambda: front.executor.running == 0)
+        assert held.cleaned.is_set()
+        writer.close()

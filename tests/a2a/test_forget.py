@@ -8,7 +8,7 @@ import json
 import sys
 import types
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
 import pytest
@@ -19,7 +19,7 @@ from runtime.ops import ops_app
 from runtime.turn.events import Answer, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from runtime.turn.events import TurnEvent
     from runtime.turn.plan import TurnPlan
@@ -81,6 +81,25 @@ class Held:
         yield Snapshot(plan.prompt * 3)
         await self.go.wait()
         yield Answer("late")
+
+
+async def heard(event: asyncio.Event) -> None:
+    """Return when somebody begins to wait for an event."""
+    waits, wait = asyncio.Event(), event.wait
+
+    async def telling() -> Literal[True]:
+        waits.set()
+        return await wait()
+
+    event.wait = telling  # type: ignore[method-assign]
+    await waits.wait()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until something is so; the object under test has no event for it."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  a state of the object, not an event of ours
+            await asyncio.sleep(0)
 
 
 async def test_a_conversation_is_forgotten_with_its_tasks_and_no_other_is(kit: Any) -> None:
@@ -164,9 +183,12 @@ async def test_a_turn_that_has_answered_and_still_cleans_up_is_waited_for_and_no
     async with kit.serving(kit.Runner(script), kit.definition()) as front, asyncio.timeout(30):
         assert kit.texts(await front.ask("x", context))[0] == "here"
         assert cleaning.is_set()
+        ((_, turn),) = front.executor._turns.items()
+        waited = asyncio.create_task(heard(turn.settled))
         forgetting = asyncio.create_task(counts(front, {"context": context}))
-        await asyncio.wait({forgetting}, timeout=0.05)
-        assert not forgetting.done()
+        await asyncio.wait({forgetting, waited}, return_when=asyncio.FIRST_COMPLETED)
+        assert not forgetting.done(), "it did not wait for the turn"
+        await waited
         clean.set()
         assert await forgetting == {"contexts": 1, "tasks": 1, "cancelled": 0}
         front.runner.script = Held()
@@ -282,6 +304,6 @@ async def test_nothing_in_the_process_holds_a_text_whose_turn_was_running(kit: A
         assert (await counts(front, {"context": context}))["cancelled"] == 1
         assert (await visitor)[0] == "canceled"
         front.runner.plans.clear()
-        for _ in range(1000):  # rounds of the loop, in which the SDK lets go of the task
-            await asyncio.sleep(0)
+        tasks = front.forget._handler._active_task_registry._active_tasks
+        await until(lambda: not tasks)
         assert found("-".join(planted)) == []

@@ -122,7 +122,7 @@ async def spoken(front: Any, request: bytes) -> bytes:
 async def test_what_is_no_http_1_is_answered_400_or_closed(front: Any, preface: bytes) -> None:
     answer = await spoken(front, preface)
     assert b"HTTP/1.1 2" not in answer
-    assert b"HTTP/1.1 400 " in answer
+    assert (b"HTTP/1.1 505 " if b"HTTP/2.0" in preface else b"HTTP/1.1 400 ") in answer
     assert front.runner.plans == []
     assert (await front.http.get("/health")).status_code == 200
 

@@ -1,3 +1,5 @@
+"""`/.well-known/security.txt` over real HTTP: where it is, what is in it, and that it follows a reload."""
+
 from __future__ import annotations
 
 from dataclasses import replace

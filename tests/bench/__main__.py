@@ -1,15 +1,16 @@
 """`just bench`: speed, size and memory as ratios or bounds measured in one run, on this machine, now.
 
 Each figure is a module of this folder and says there what it covers; figures.py lists them and wanted.py says
-what they should be. Nothing is asserted. Where no engine answers, or images are missing, that is said first;
-then the figures that need none are measured all the same, and the exit code is 4 or 5.
+what they should be. A figure that is not what it should be is named at the end, and the exit code is 1. Where
+no engine answers, or images are missing, that is said first; then the figures that need none are measured all
+the same, and the exit code is 4 or 5.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
     from tests.bench.numbers import Row
 
 
-def run(figures: Sequence[Figure], bench: Bench, *, as_json: bool) -> None:
-    """Measure figures, print each as soon as it is known, or all of them as JSON at the end."""
+NOT_MET: Final = 1
+
+
+def run(figures: Sequence[Figure], bench: Bench, *, as_json: bool) -> list[Row]:
+    """Measure figures, print each as soon as it is known, or all of them as JSON at the end.
+
+    Returns the rows that are not what is wanted of them.
+    """
     known: dict[str, list[Row]] = {}
     try:
         for figure in figures:
@@ -36,6 +43,7 @@ def run(figures: Sequence[Figure], bench: Bench, *, as_json: bool) -> None:
         if as_json:
             shown = {name: [row.as_json() for row in rows] for name, rows in known.items()}
             click.echo(json.dumps(shown, indent=1, ensure_ascii=False))
+    return [row for rows in known.values() for row in rows if row.missed]
 
 
 @click.command()
@@ -50,9 +58,13 @@ def run(figures: Sequence[Figure], bench: Bench, *, as_json: bool) -> None:
 @click.option("--quick", is_flag=True, help="A tenth of the work, to see that a figure can be measured.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def main(*, count: int, only: tuple[str, ...], quick: bool, as_json: bool) -> None:
-    """Measure the front against the A2A SDK, and a sandboxed turn against the bare CLI."""
+    """Measure the front against the A2A SDK, and a sandboxed turn against the bare CLI.
+
+    Exit code 1: a figure is not what is wanted of it.
+    """
     figures = [figure for figure in FIGURES if not only or figure.name in only]
     failure: GatehouseError | None = None
+    missed: list[Row] = []
     try:
         if any(figure.needs_engine for figure in figures):
             try:
@@ -62,11 +74,13 @@ def main(*, count: int, only: tuple[str, ...], quick: bool, as_json: bool) -> No
                 figures = [figure for figure in figures if not figure.needs_engine]
                 sys.stderr.write(error.report())
         with Bench(count, quick) as bench:
-            run(figures, bench, as_json=as_json)
+            missed = run(figures, bench, as_json=as_json)
     except GatehouseError as error:
         failure = error
         sys.stderr.write(error.report())
-    sys.exit(failure.exit_code if failure else 0)
+    if missed:
+        sys.stderr.write(f"Not as wanted: {', '.join(row.name for row in missed)}.\n")
+    sys.exit(failure.exit_code if failure else NOT_MET if missed else 0)
 
 
 if __name__ == "__main__":

@@ -53,6 +53,11 @@ class Row:
     said: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def missed(self) -> bool:
+        """Whether something is wanted of the value that it is not."""
+        return self.wanted is not None and not self.wanted.met(self.value)
+
     def line(self) -> str:
         """Return the row as one line for people."""
         unit = f" {self.unit}" if self.unit else ""
@@ -60,7 +65,7 @@ class Row:
         if self.said:
             text += f" ({self.said})"
         if self.wanted is not None:
-            text += f"; wanted: {self.wanted}{'' if self.wanted.met(self.value) else ' -- NOT MET'}"
+            text += f"; wanted: {self.wanted}{' -- NOT MET' if self.missed else ''}"
         return text
 
     def as_json(self) -> dict[str, Any]:
@@ -68,7 +73,7 @@ class Row:
         row: dict[str, Any] = {"name": self.name, "value": self.value, "unit": self.unit}
         row["parts"] = dict(self.parts)
         if self.wanted is not None:
-            row |= {"wanted": str(self.wanted), "met": self.wanted.met(self.value)}
+            row |= {"wanted": str(self.wanted), "met": not self.missed}
         return row
 
 

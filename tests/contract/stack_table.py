@@ -156,7 +156,7 @@ VOLUME_OPTIONS = {
 
 # The program files of each image: what a service need not know is not there.
 SHARED = frozenset({"__init__", "layout", "errors"})
-SERVES = SHARED | {"bodies", "health", "log", "ops", "serving"}
+SERVES = SHARED | {"bodies", "health", "inflow", "log", "ops", "serving"}
 PROGRAMS = {
     "ingress": SHARED | {"ingress"},
     "front": SERVES | {"strict_json", "server", "agents", "turn", "front"},

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from runtime.agents.definition import Messages
 from tests.harness.stack import REPO, Stack, answer_of, eventually
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engine
 
 WORDS = "Office hours are as the file says."
+NOTICE = f"\n\n{Messages().notice}"  # after the first answer of a conversation
 SECONDS = 90
 
 
@@ -107,7 +109,7 @@ def ada(own: OwnInstances) -> Iterator[Path]:
 def test_a_question_is_answered_and_its_context_goes_on(own: OwnInstances) -> None:
     first = own.script({"text": "She was born in 1815."})
     out, err = own.cli("ask", f"When was she born? {first}")
-    assert out == "She was born in 1815.\n"
+    assert out == f"She was born in 1815.{NOTICE}\n"
     context = err.splitlines()[-1].split("--context ")[1].split()[0]
     second = own.script({"text": "As I said: 1815."})
     out, _ = own.cli("ask", "--context", context, "-", stdin=f"Say that again {second}\n")
@@ -125,7 +127,7 @@ def test_a_question_as_json_ends_with_the_whole_answer(own: OwnInstances) -> Non
     assert events[0]["event"] == "task"
     assert "Reading faq.md" in [event.get("text") for event in events if event["event"] == "step"]
     last = events[-1]
-    assert (last["event"], last["text"], last["context"]) == ("answer", WORDS, events[0]["context"])
+    assert (last["event"], last["text"], last["context"]) == ("answer", WORDS + NOTICE, events[0]["context"])
 
 
 def test_an_answer_that_could_not_be_given_is_a_failure(own: OwnInstances) -> None:
@@ -243,7 +245,7 @@ def test_a_changed_document_is_answered_from_while_a_turn_runs_on_the_old_one(
     assert "moved to Mars" in json.dumps(own.requests(marker)[-1]["body"]["messages"])
     own.release(slow)
     first, _ = running.communicate(timeout=SECONDS)
-    assert (running.returncode, first) == (0, "First,\n")
+    assert (running.returncode, first) == (0, f"First,{NOTICE}\n")
     assert own.cli("reload")[0] == f"ada: nothing changed (pack {after[:12]})\n"
 
 

@@ -21,7 +21,7 @@ import pytest
 from runtime.spawner.packs import UNFINISHED
 from tests.harness.engine import IMAGE, OwnEngine
 from tests.harness.engine_proxy import EngineProxy
-from tests.harness.processes import MESSAGES, Processes, terminal
+from tests.harness.processes import MESSAGES, ONE_AT_A_TIME, Processes, terminal
 from tests.harness.quick_cli import STAYS
 from tests.harness.stack import eventually
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 FINE: Final = "The sky is blue."
 LEFT_SECONDS: Final = 20.0  # for engine calls that were under way, and the reaper after them
 HANG: Final = {"hang": True}
+# So that a turn which nobody watches is given up long before its own timeout, and by nothing else.
+GRACE: Final = "disconnect_grace: 0.5\n"
 
 # What a visitor reads for each outcome; the model's answer has none.
 TEXTS: Final = {
@@ -178,7 +180,13 @@ def _world(own_engine: OwnEngine) -> Iterator[Faults]:
     folder = Path(tempfile.mkdtemp(prefix="gh-", dir="/tmp"))
     try:
         with EngineProxy(folder / "engine.sock", own_engine.socket) as proxy:
-            services = Processes(folder, own_engine, proxy.socket, image=own_engine.quick(IMAGE))
+            services = Processes(
+                folder,
+                own_engine,
+                proxy.socket,
+                image=own_engine.quick(IMAGE),
+                more={"brief": ONE_AT_A_TIME + GRACE},
+            )
             try:
                 services.heal()
                 yield Faults(own_engine, proxy, services)

@@ -7,6 +7,7 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Any
 
+import h11
 import pytest
 import uvicorn
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from runtime.front.settings import FrontSettings
+from runtime.inflow import SLICE_BYTES
 from runtime.server import server_config
 from runtime.serving import DeadlineProtocol, QuietServer
 
@@ -38,6 +40,7 @@ class Served:
         self.waiting = asyncio.Event()
         self.over = asyncio.Event()
         self.port = 0
+        self.server: Any = None
 
     def app(self) -> Starlette:
         async def hello(_request: Request) -> Response:
@@ -51,7 +54,14 @@ class Served:
         async def endless(_request: Request) -> Response:
             return StreamingResponse(self.flood())
 
-        return Starlette(routes=[Route("/hello", hello), Route("/slow", slow), Route("/endless", endless)])
+        return Starlette(
+            routes=[
+                Route("/hello", hello),
+                Route("/slow", slow),
+                Route("/endless", endless),
+                Route("/unread", slow, methods=["POST"]),
+            ]
+        )
 
     async def flood(self) -> AsyncIterator[bytes]:
         try:
@@ -73,7 +83,7 @@ async def served() -> AsyncGenerator[Served, None]:
     config = uvicorn.Config(
         made.app(), http=Impatient, ws="none", log_config=None, lifespan="off", timeout_graceful_shutdown=1
     )
-    server = QuietServer(config)
+    server = made.server = QuietServer(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     await server.accepting.wait()
     yield made
@@ -185,3 +195,48 @@ def test_the_front_serves_with_the_deadlines_of_its_settings() -> None:
     assert (protocol.head_seconds, protocol.unread_seconds) == (3, 4)
     assert config.timeout_keep_alive == 5
     assert config.h11_max_incomplete_event_size == 2048
+
+
+@pytest.mark.control("WIRE-03")
+async def test_a_turn_of_the_loop_parses_a_few_events_of_one_read(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed: list[int] = []
+    turns: list[Any] = []
+    receive, feed = h11.Connection.receive_data, DeadlineProtocol._feed
+
+    def receiving(connection: h11.Connection, data: bytes) -> None:
+        fed.append(len(data))
+        receive(connection, data)
+
+    def feeding(protocol: DeadlineProtocol) -> None:
+        turns.append(protocol)
+        feed(protocol)
+
+    monkeypatch.setattr(h11.Connection, "receive_data", receiving)
+    monkeypatch.setattr(DeadlineProtocol, "_feed", feeding)
+    reader, writer = await served.connect()
+    chunks = b"40\r\n" + b"x" * 64 + b"\r\n"
+    head = b"POST /hello HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+    writer.write(head + chunks * 400 + b"0\r\n\r\n" + GET)
+    answers = await reader.readuntil(b"\r\n\r\n")
+    assert answers.startswith(b"HTTP/1.1 405 ")
+    assert (await reader.readuntil(b"\r\nhello")).count(b"HTTP/1.1 200") == 1
+    assert max(fed) <= SLICE_BYTES
+    assert len(turns) >= len(fed) > 5
+    await closed(writer)
+
+
+@pytest.mark.control("WIRE-03")
+async def test_a_body_that_the_app_does_not_read_is_not_held(served: Served) -> None:
+    sizes: list[int] = []
+    _reader, writer = await served.connect()
+    writer.write(b"POST /unread HTTP/1.1\r\nhost: x\r\ncontent-length: 50000000\r\n\r\n")
+    await served.waiting.wait()
+    (connection,) = served.server.server_state.connections
+    for _ in range(200):
+        writer.write(b"x" * 65536)
+        await asyncio.sleep(0)
+        sizes.append(len(connection._held) + len(connection.cycle.body))
+    assert 65536 < max(sizes) <= 65536 + SLICE_BYTES + 256 * 1024
+    writer.transport.abort()

@@ -32,7 +32,7 @@ except SystemExit as end:
 """
 
 
-@pytest.mark.parametrize("service", ["spawner", "modelproxy"])
+@pytest.mark.parametrize("service", ["front", "spawner", "modelproxy"])
 def test_a_check_imports_no_server_no_client_and_no_engine(service: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CHECK, service, "--check"],
@@ -46,3 +46,21 @@ def test_a_check_imports_no_server_no_client_and_no_engine(service: str) -> None
     assert (done.returncode, done.stderr) == (0, "")
     assert f"runtime.{service}.settings" in loaded
     assert loaded & SERVING == set()
+
+
+@pytest.mark.parametrize(
+    ("service", "name"),
+    [("front", "FRONT_MAX_STREAMS"), ("spawner", "SPAWNER_MAX_RUNNING"), ("modelproxy", "MODEL_DAILY_USD")],
+)
+def test_a_check_says_which_setting_would_keep_the_service_from_starting(service: str, name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", f"runtime.{service}", "--check"],
+        env={"MODEL_API_KEY_FILE": "/dev/null", name: "nothing"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode in {2, 3}
+    assert name in done.stderr
+    assert "Traceback" not in done.stderr

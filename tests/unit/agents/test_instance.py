@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from runtime.agents.definition import AgentDefinition, Limits, Messages, Network, Provider, Skill
+from runtime.agents.definition import (
+    AgentDefinition,
+    Limits,
+    Messages,
+    Network,
+    Provider,
+    Security,
+    Skill,
+)
 from runtime.agents.documents import Walk
-from runtime.agents.fields import OVERRIDES
+from runtime.agents.fields import OVERRIDES, SETTINGS
 from runtime.agents.folders import instance_names
 from runtime.agents.instance import load_instance
 from runtime.agents.prompt import MAX_PROMPT_BYTES
@@ -82,9 +90,7 @@ def test_a_file_with_nothing_but_grounding_gets_every_default(root: Path) -> Non
 def test_every_key_reaches_the_definition(root: Path) -> None:
     root.joinpath("more").mkdir()
     root.joinpath("instances/good/persona.md").write_text("Another persona.\n")
-    agent_file(
-        root,
-        """\
+    every_key = """\
 name: Somebody
 description: >
   Two lines that
@@ -111,13 +117,18 @@ max_concurrency: 3
 max_input_chars: 10
 max_turns: 5
 max_contexts: 6
+on_disconnect: finish
+disconnect_grace: 7.5
+security_contact: mailto:security@example.org
+security_policy: https://example.org/policy
 inline_grounding: ["*.md"]
 cors_origins: ["https://www.example.org"]
 cors_dev_origins: ["http://localhost:3000"]
 messages: {busy: Later., too_long: "{n} of {max}"}
 system_prompt_file: persona.md
-""",
-    )
+"""
+    assert set(re.findall(r"^(\w+):", every_key, re.MULTILINE)) == {setting.key for setting in SETTINGS}
+    agent_file(root, every_key)
     agent = load(root)
     assert agent.card.name == "Somebody"
     assert agent.card.description == "Two lines that become one."
@@ -133,7 +144,8 @@ system_prompt_file: persona.md
     assert agent.network == Network("0.0.0.0", 9000, ("https://www.example.org",))  # noqa: S104  a value under test
     assert agent.model == "claude-opus-4-20250514"
     assert agent.binary == "/opt/cli"
-    assert agent.limits == Limits(12.5, 3, 10, 5, 6)
+    assert agent.limits == Limits(12.5, 3, 10, 5, 6, "finish", 7.5)
+    assert agent.security == Security("mailto:security@example.org", "https://example.org/policy")
     assert agent.tools.builtin == ("Read", "Grep")
     assert agent.tools.granted == ("hours",)
     assert agent.grounding.directory == root / "docs"

@@ -1,4 +1,4 @@
-"""`just bench` where the engine or an image is missing: one sentence, its mend, the exit code."""
+"""`just bench` as a command: what it says where something is missing or a figure is missed, its exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from tests.bench import __main__ as command
 from tests.bench.engine import IMAGES, check_engine
 from tests.bench.figures import FIGURES, Figure
-from tests.bench.numbers import Row
+from tests.bench.numbers import Bound, Row, Wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,6 +81,47 @@ def test_a_figure_that_needs_no_engine_asks_for_none(tmp_path: Path, monkeypatch
     monkeypatch.setenv("PATH", str(tmp_path))
     result = CliRunner().invoke(command.main, ["--only", "front-rate"])
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+ROWS = {
+    "fast": Row("fast", 0.9, wanted=Wanted(Bound.AT_LEAST, 0.8)),
+    "slow": Row("slow", 0.7, wanted=Wanted(Bound.AT_LEAST, 0.8)),
+    "fat": Row("fat", 200, wanted=Wanted(Bound.AT_MOST, 150, "MB")),
+    "plain": Row("plain", 7.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("measured", "code", "said"),
+    [
+        (("fast", "plain"), 0, ""),
+        (("fast", "slow", "plain"), 1, "Not as wanted: slow.\n"),
+        (("slow", "fat"), 1, "Not as wanted: slow, fat.\n"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_figure_that_is_not_what_is_wanted_is_named_and_the_exit_code_is_1(
+    monkeypatch: pytest.MonkeyPatch,
+    measured: tuple[str, ...],
+    code: int,
+    said: str,
+    arguments: tuple[str, ...],
+) -> None:
+    figure = Figure("front-rate", lambda _bench: [ROWS[name] for name in measured], needs_engine=False)
+    monkeypatch.setattr(command, "FIGURES", (figure,))
+    result = CliRunner().invoke(command.main, list(arguments))
+    assert (result.exit_code, result.stderr) == (code, said)
+
+
+def test_what_is_missing_on_the_host_says_more_than_a_figure_that_is_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Figure("front-rate", lambda _bench: [ROWS["slow"]], needs_engine=False)
+    monkeypatch.setattr(command, "FIGURES", (slow, Figure("turn-times", lambda _bench: [])))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = CliRunner().invoke(command.main, [])
+    assert result.exit_code == 4
+    assert "Not as wanted: slow." in result.stderr
 
 
 def test_an_engine_with_every_image_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

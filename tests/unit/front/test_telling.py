@@ -52,8 +52,36 @@ class Shown:
         self.texts.append(text)
 
 
-def telling_to(shown: Any) -> Telling:
-    return Telling(AGENT, shown, Receipt("c", "v", "q"), (), pause_seconds=0.0)
+def telling_to(shown: Any, pause: float = 0.0) -> Telling:
+    return Telling(AGENT, shown, Receipt("c", "v", "q"), (), pause_seconds=pause)
+
+
+class Clock:
+    """Stands in the place of `time` and stands still unless it is set."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+async def test_between_two_snapshots_there_is_the_pause_however_much_the_text_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, shown = Clock(), Shown()
+    monkeypatch.setattr(telling, "time", clock)
+    one = telling_to(shown, pause=0.5)
+    await one.show("a b " * 100, started=99.0)
+    clock.now += 0.4
+    await one.show("a b " * 1000, started=99.0)
+    assert len(shown.texts) == 1
+    clock.now += 0.2
+    await one.show("a b " * 2000, started=99.0)
+    assert len(shown.texts) == 2
+    clock.now += 0.4
+    await one.show("a b " * 9000, started=99.0)
+    assert len(shown.texts) == 2, "the pause counts from the last that was shown"
+    assert one.receipt.first_text_seconds == 1.0
 
 
 async def test_a_text_that_begins_anew_again_and_again_is_not_told_for_ever() -> None:
