@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import logging
 import os
 import socket
 import stat
 import sys
+import termios
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 BACKLOG = 128
 HEAD_SECONDS = 10.0
 UNREAD_SECONDS = 30.0
+UNREAD_LEAST_BYTES = 4096  # that a slow reader takes in that time
 CONNECTIONS_MAX = 600
 TRAILING_MAX_BYTES = 16 * 1024
 
@@ -53,9 +56,9 @@ class DeadlineProtocol(H11Protocol):
     """uvicorn's strict HTTP/1.1 parser that cuts a connection which keeps it waiting.
 
     A request head has `head_seconds`: the first of a connection from its beginning, any later one from its
-    first byte (until then uvicorn's own keep-alive limit counts). A client that reads nothing of what waits
-    for it is cut after `unread_seconds`. While a request is being answered no other time counts here: how
-    long that and its body may take is the app's business.
+    first byte (until then uvicorn's own keep-alive limit counts). A client that reads less than
+    UNREAD_LEAST_BYTES of what waits for it in `unread_seconds` is cut; a slow one is not. While a request is
+    being answered no other time counts here: how long that and its body may take is the app's business.
 
     The parser gets SLICE_BYTES in a turn of the loop. While a request is being answered reading goes on, or a
     client that sends a byte too many could hide that it has left: what follows is kept for later, and past
@@ -149,10 +152,20 @@ class DeadlineProtocol(H11Protocol):
         self._feed_soon()
 
     def pause_writing(self) -> None:
-        """Stop writing to a client that does not read, and give it `unread_seconds`."""
+        """Stop writing to a client that does not read, and give it `unread_seconds` to begin."""
         super().pause_writing()
         if self._unread_timer is None:
-            self._unread_timer = self.loop.call_later(self.unread_seconds, self.transport.abort)
+            self._expect_reading()
+
+    def _expect_reading(self) -> None:
+        waits = unread_bytes(self.transport)
+        self._unread_timer = self.loop.call_later(self.unread_seconds, self._look_at_reading, waits)
+
+    def _look_at_reading(self, waited: int) -> None:
+        if waited - unread_bytes(self.transport) < UNREAD_LEAST_BYTES:
+            self.transport.abort()
+        else:
+            self._expect_reading()
 
     def resume_writing(self) -> None:
         """Go on writing."""
@@ -217,6 +230,17 @@ class DeadlineProtocol(H11Protocol):
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None
+
+
+def unread_bytes(transport: asyncio.Transport) -> int:
+    """Return how many bytes wait for the other end of a connection: the process's and the kernel's."""
+    waiting = transport.get_write_buffer_size()
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        with contextlib.suppress(OSError):
+            told = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+            waiting += int.from_bytes(told, sys.byteorder, signed=True)
+    return waiting
 
 
 def deadline_protocol(

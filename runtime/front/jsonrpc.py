@@ -203,7 +203,7 @@ def _message(untrusted_message: dict[str, Any], parts_max: int, *, old: bool) ->
     parts = untrusted_message.get("parts")
     if isinstance(parts, list):
         if len(parts) > parts_max:
-            raise _RefusedError(error(INVALID_PARAMS, f"The message has more than {parts_max} parts"))
+            raise _RefusedError(error(INVALID_PARAMS, f"A message takes {parts_max} parts at most"))
         message["parts"] = [_part(part, old=old) for part in parts]
     return message
 

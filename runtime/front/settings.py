@@ -96,7 +96,7 @@ NUMBERS: Final = (
     Setting("head_seconds", 1, 300, "seconds", "How long a request's head may take; then the end."),
     Setting("head_max_bytes", KIB, 64 * KIB, "bytes", "Names and values of a request's headers (431)."),
     Setting("head_max_count", 8, 1000, "headers", "How many headers a request may have (431)."),
-    Setting("unread_seconds", 1, 600, "seconds", "How long a client may read nothing of what waits for it."),
+    Setting("unread_seconds", 1, 600, "seconds", "How long a client may read less than 4 KiB of what waits."),
     Setting("keep_alive_seconds", 1, 300, "seconds", "How long a connection may idle between requests."),
     Setting("max_parts", 1, 1000, "parts", "Parts of one message (`-32602`)."),
     Setting("max_depth", 8, 100, "levels", "How deep a request's JSON may nest (`-32600`)."),

@@ -180,8 +180,13 @@ COURSE = (
     Step(FIRST, "./gatehouse down"),
 )
 
+LIBRARIES = "tests/clients installs the same libraries from their locks"
 _NOT_RUN = {
-    (CLIENT, 'task["artifacts"][0].get("metadata", {}).get("gatehouse", {}'): "an expression of Python",
+    (CLIENT, 'task["status"]["message"].get("metadata", {}).get("gatehouse", {}'): "an expression of Python",
+    (CLIENT, "pip install 'a2a-sdk>=1,<2'"): LIBRARIES,
+    (CLIENT, "pip install 'a2a-sdk>=0.3,<0.4'"): LIBRARIES,
+    (CLIENT, "npm install @a2a-js/sdk@1"): LIBRARIES,
+    (CLIENT, "npm install @a2a-js/sdk@0.3"): LIBRARIES,
     (OPERATE, "/etc/apt/sources.list.d/gatehouse-trixie.sources"): "names of files",
     (OPERATE, "docker compose up --build --detach --wait"): (
         "another way to start the same stack; tests/harness/stack.py starts every stack in this way"

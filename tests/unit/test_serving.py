@@ -17,7 +17,7 @@ from starlette.routing import Route
 from runtime.front.settings import FrontSettings
 from runtime.inflow import SLICE_BYTES
 from runtime.server import server_config
-from runtime.serving import DeadlineProtocol, QuietServer
+from runtime.serving import UNREAD_LEAST_BYTES, DeadlineProtocol, QuietServer, unread_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -240,3 +240,59 @@ async def test_a_body_that_the_app_does_not_read_is_not_held(served: Served) -> 
         sizes.append(len(connection._held) + len(connection.cycle.body))
     assert 65536 < max(sizes) <= 65536 + SLICE_BYTES + 256 * 1024
     writer.transport.abort()
+
+
+class Waits:
+    """A transport for which so many bytes wait, and a loop whose timers the test lets run out."""
+
+    def __init__(self, waiting: int) -> None:
+        self.waiting = waiting
+        self.aborted = False
+        self.timers: list[Any] = []
+
+    def get_write_buffer_size(self) -> int:
+        return self.waiting
+
+    def get_extra_info(self, _name: str) -> None:
+        return None
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def call_later(self, _seconds: float, act: Any, *arguments: Any) -> Any:
+        self.timers.append((act, arguments))
+        return self
+
+    def run_out(self) -> None:
+        act, arguments = self.timers.pop()
+        act(*arguments)
+
+
+def test_a_slow_reader_is_not_cut_and_one_who_stops_is() -> None:
+    waits = Waits(1_000_000)
+    protocol: Any = object.__new__(DeadlineProtocol)
+    protocol.transport = protocol.loop = waits
+    protocol._expect_reading()
+    for _ in range(20):
+        waits.waiting -= UNREAD_LEAST_BYTES
+        waits.run_out()
+        assert not waits.aborted
+    waits.waiting -= UNREAD_LEAST_BYTES - 1
+    waits.run_out()
+    assert waits.aborted
+
+
+def test_what_the_kernel_holds_for_a_reader_counts_as_unread() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+
+        class Transport(Waits):
+            def get_extra_info(self, _name: str) -> Any:
+                return ours
+
+        assert unread_bytes(Transport(7)) == 7  # type: ignore[arg-type]
+        ours.sendall(b"x" * 20_000)
+        before = unread_bytes(Transport(7))  # type: ignore[arg-type]
+        assert before >= 20_007
+        assert theirs.recv(20_000, socket.MSG_WAITALL)
+        assert unread_bytes(Transport(7)) == 7  # type: ignore[arg-type]
