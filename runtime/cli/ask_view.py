@@ -23,6 +23,9 @@ SNAPSHOT_GROWTH: Final = 1.05
 SNAPSHOTS_MAX_CHARS: Final = 16 * 1024 * 1024
 COMPLETED: Final = "completed"
 PAUSED: Final = frozenset({"input-required", "auth-required"})
+FULL: Final = frozenset(
+    {"busy", "stopping"}
+)  # outcomes of a Gatehouse that takes the question a little later
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,12 @@ class Ended:
             mend = "ask again with --context" if self.state in PAUSED else "see what the agent says"
             return GatehouseError(f"the agent ended the question as {self.state}", mend)
         if self.outcome:
-            return GatehouseError(
-                f"the agent could not answer: {self.outcome}",
-                "the reason is in its log: ./gatehouse logs front",
+            mend = (
+                "ask again in a moment"
+                if self.outcome in FULL
+                else "the reason is in its log: ./gatehouse logs front"
             )
+            return GatehouseError(f"the agent could not answer: {self.outcome}", mend)
         if not printable(self.untrusted_text).strip():
             return GatehouseError("the agent gave an answer without text", "ask again")
         return None

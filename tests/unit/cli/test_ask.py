@@ -714,3 +714,12 @@ async def test_the_time_limit_cancels_the_task_on_the_server() -> None:
     assert process.returncode == 8
     assert b"no answer within 1.5 s (the agent has ended the task)" in err
     assert json.loads(out.splitlines()[-1])["event"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "mend"), [("busy", "ask again"), ("stopping", "ask again"), ("model", "logs front")]
+)
+def test_a_question_that_only_came_too_early_is_told_to_come_again(outcome: str, mend: str) -> None:
+    failure = Ended("completed", "Not now.", outcome, "t", "c").failure
+    assert failure is not None
+    assert mend in failure.report()
