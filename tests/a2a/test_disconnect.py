@@ -266,7 +266,8 @@ async def test_a_stream_is_watched_even_if_it_asks_not_to_block(kit: Any) -> Non
         events = front.events("message/stream", params)
         task_id = (await anext(events))["result"]["id"]
         await events.aclose()
-        await state_of(front, task_id, "canceled")
+        task = await state_of(front, task_id, "canceled")
+    assert task["status"]["message"]["metadata"]["gatehouse"]["outcome"] == "abandoned"
 
 
 async def test_a_turn_that_has_answered_is_not_given_up_while_its_runner_cleans_up(

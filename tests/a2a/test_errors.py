@@ -50,9 +50,10 @@ def expected(row: Row, front: Any) -> tuple[int, str, list[dict[str, Any]] | Non
     return row.code, sentence, info(row.reason, **row.metadata) if row.reason else None
 
 
-def check(body: dict[str, Any], wanted: tuple[int, str, Any], request_id: Any = 1) -> None:
+def refusal(wanted: tuple[int, str, Any], request_id: Any = 1) -> dict[str, Any]:
+    """Return the whole body that a code, its sentence and its data make."""
     code, sentence, data = wanted
-    assert body == {
+    return {
         "jsonrpc": "2.0",
         "id": request_id,
         "error": {"code": code, "message": sentence} | ({"data": data} if data else {}),
@@ -95,7 +96,7 @@ async def test_each_class_of_error_has_its_code_and_sentence_in_a_json_body(
     for row in RAISED:
         answer = await post(front, NAMES["get"][dialect], {"id": "t"}, VERSION[dialect])
         assert answer.headers["content-type"] == "application/json"
-        check(answer.json(), expected(row, front))
+        assert answer.json() == refusal(expected(row, front))
 
 
 @pytest.mark.control("WIRE-01", "WIRE-05")
@@ -114,7 +115,7 @@ async def test_each_class_of_error_has_its_code_and_sentence_in_an_event(
         assert answer.headers["content-type"].startswith("text/event-stream")
         first, last = data_of(answer)
         assert first["result"]
-        check(last, expected(row, front), "my-id")
+        assert last == refusal(expected(row, front), "my-id")
 
 
 @pytest.mark.control("WIRE-01")
@@ -141,7 +142,7 @@ async def test_what_an_error_says_of_itself_never_reaches_a_client(
         code, sentence, data = expected(row, front)
         if dialect == "0.3" and row.code in {EXTENSION_REQUIRED, VERSION_NOT_SUPPORTED}:
             code, sentence, data = -32603, "Internal error", None  # the SDK has dropped the code by then
-        check(body, (code, sentence, data))
+        assert body == refusal((code, sentence, data))
 
 
 @pytest.mark.control("WIRE-01")
@@ -156,7 +157,7 @@ async def test_an_exception_is_an_internal_error_and_nothing_of_it(
     monkeypatch.setattr(TurnExecutor, "execute", fail)
     params = params_of(kit, kind, dialect)
     *_, last = data_of(await post(front, NAMES[kind][dialect], params, VERSION[dialect]))
-    check(last, (-32603, "Internal error", None))
+    assert last == refusal((-32603, "Internal error", None))
 
 
 @DIALECTS
@@ -173,7 +174,7 @@ async def test_an_executor_that_breaks_the_protocol_is_32006(
     monkeypatch.setattr(TurnExecutor, "execute", status_without_a_task)
     params = params_of(kit, kind, dialect)
     *_, last = data_of(await post(front, NAMES[kind][dialect], params, VERSION[dialect]))
-    check(last, (-32006, "Invalid agent response", info("INVALID_AGENT_RESPONSE")))
+    assert last == refusal((-32006, "Invalid agent response", info("INVALID_AGENT_RESPONSE")))
 
 
 def reached(kit: Any, dialect: str, finished: str) -> list[tuple[str, Any, int, str]]:
@@ -269,7 +270,7 @@ async def test_what_is_no_request_is_answered_without_an_id(
     headers = {"content-type": "application/json"}
     answer = await front.http.post("/", content=body, headers=headers)
     (value,) = data_of(answer)
-    check(value, (code, sentence, None), None)
+    assert value == refusal((code, sentence, None), None)
 
 
 @DIALECTS
@@ -307,5 +308,5 @@ async def test_a_version_of_the_other_dialect_is_32009_with_the_same_typed_data(
     answer = await front.http.post("/", json=body | {"params": params_of(kit, kind, dialect)}, **sent)
     assert answer.headers["content-type"] == "application/json"
     sentence = f"A2A version '{given}' is not supported by this handler. Expected version '{dialect}'."
-    check(answer.json(), (-32009, sentence, info("VERSION_NOT_SUPPORTED")), "v")
+    assert answer.json() == refusal((-32009, sentence, info("VERSION_NOT_SUPPORTED")), "v")
     assert front.runner.plans == []

@@ -164,3 +164,4 @@ async def test_a_sender_who_has_gone_before_its_turn_began_starts_the_grace() ->
     hall.audience.join(gone)
     async with asyncio.timeout(5):
         await hall.called.wait()
+    assert hall.calls == 1

@@ -108,4 +108,4 @@ def test_it_expires_in_the_future_and_in_less_than_a_year_on_every_day(today: da
 def test_whatever_check_lets_through_is_a_file_of_the_rfc_s_grammar(
     contact: str, policy: str, public_url: str
 ) -> None:
-    fields(replace(agent(public_url, contact, policy)))
+    assert "Contact" in fields(replace(agent(public_url, contact, policy)))

@@ -67,7 +67,7 @@ async def test_a_signal_that_comes_later_is_heard(asked: asyncio.Event, number: 
     ending.hear(asked.set)
     os.kill(os.getpid(), number)
     async with asyncio.timeout(10):
-        await asked.wait()
+        assert await asked.wait()
 
 
 async def test_a_hangup_that_is_ignored_stays_so(asked: asyncio.Event) -> None:
