@@ -187,7 +187,8 @@ def build_app(
         yield
         refreshing.cancel()
         sweeping.cancel()
-        await executor.drain()
+        if not executor.stopping:
+            await executor.drain()
         await handler.aclose()
 
     app = Starlette(

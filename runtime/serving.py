@@ -38,6 +38,9 @@ BACKLOG = 128
 HEAD_SECONDS = 10.0
 UNREAD_SECONDS = 30.0
 UNREAD_LEAST_BYTES = 4096  # that a slow reader takes in that time
+# The kernel counts bytes of a Unix socket as read by whole pieces, as large as the buffer lets them be (seen):
+# small ones let a slow reader be told from one who reads nothing.
+UNIX_SEND_BYTES = 8192
 CONNECTIONS_MAX = 600
 TRAILING_MAX_BYTES = 16 * 1024
 
@@ -88,6 +91,11 @@ class DeadlineProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection and wait for its first head."""
         super().connection_made(transport)
+        # Whatever waits here waits for the client: so its time runs, even when uvicorn has closed already.
+        transport.set_write_buffer_limits(high=0)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family == socket.AF_UNIX:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNIX_SEND_BYTES)
         self.flow = Inflow(transport, self._feed_soon)
         if len(self.connections) > 2 * self.connections_max:
             transport.abort()

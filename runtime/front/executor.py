@@ -122,7 +122,7 @@ class TurnExecutor(AgentExecutor):
             await self._settle(turn)
         finally:
             turn.audience.close()
-            self._turns.pop(task_id, None)
+            self._turns.leave(task_id)
             turn.telling.receipt.total_seconds = time.monotonic() - turn.started
             self._receipts.write(turn.telling.receipt)
             turn.settled.set()
@@ -157,6 +157,10 @@ class TurnExecutor(AgentExecutor):
     def forget(self, wanted: Callable[[str, str], bool]) -> dict[str, asyncio.Event]:
         """Let no turn that `wanted` chooses be remembered (see Turns.forget)."""
         return self._turns.forget(wanted)
+
+    def lately(self, wanted: Callable[[str, str], bool]) -> set[str]:
+        """Return the chosen tasks that may be saved once more though their turns have ended."""
+        return self._turns.lately(wanted)
 
     async def drain(self, hurry: asyncio.Event | None = None) -> None:
         """Take no new turn, let those that run finish, and return when each has its terminal event.

@@ -124,12 +124,13 @@ class Forget:
         known = self._store.context_of(what.task) or self._executor.context_of(what.task)
         taken = reach(what, known)
         turns = self._executor.forget(taken.takes)
-        tasks = {*turns, *self._store.chosen(taken.takes)}
+        tasks = {*turns, *self._executor.lately(taken.takes), *self._store.chosen(taken.takes)}
         if taken.everything:
             contexts = self._memory.forget_all()
         else:
             contexts = int(bool(taken.context) and self._memory.forget(taken.context))
         ends = await asyncio.gather(*(self._end(task_id, turns[task_id]) for task_id in turns))
+        self._executor.lately(lambda task_id, _context_id: task_id in turns)
         counts = {"contexts": contexts, "tasks": self._store.forget(tasks), "cancelled": ends.count(True)}
         log.info("forgotten", everything=taken.everything, **counts)
         if None in ends:

@@ -25,6 +25,7 @@ MAX_TASKS = 1000
 MAX_BYTES = 64 * 1024 * 1024
 OVERHEAD_BYTES = 512  # what holding a task costs beside its own bytes
 MAX_AGE_SECONDS = 24 * 3600.0
+FORGOTTEN_MAX = 10_000  # ids alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class BoundedTaskStore(TaskStore):
         self._max_age_seconds = max_age_seconds
         self._clock = clock
         self._tasks: OrderedDict[str, _Kept] = OrderedDict()
+        self._forgotten: OrderedDict[str, None] = OrderedDict()
         self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -64,8 +66,10 @@ class BoundedTaskStore(TaskStore):
         return len(self._tasks)
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Keep a task as it is now."""
+        """Keep a task as it is now, unless it has been forgotten: the SDK may save it once more."""
         del context
+        if task.id in self._forgotten:
+            return
         self._forget(task.id)
         kept = _Kept(self._clock(), task.SerializeToString(), task.context_id)
         self._tasks[task.id] = kept
@@ -99,10 +103,13 @@ class BoundedTaskStore(TaskStore):
         return {task_id for task_id, kept in self._tasks.items() if wanted(task_id, kept.context)}
 
     def forget(self, task_ids: Iterable[str]) -> int:
-        """Forget tasks, and count those that were held."""
+        """Forget tasks, whatever is saved of them later, and count those that were held."""
         before = len(self._tasks)
         for task_id in task_ids:
             self._forget(task_id)
+            self._forgotten[task_id] = None
+        while len(self._forgotten) > FORGOTTEN_MAX:
+            self._forgotten.popitem(last=False)
         return before - len(self._tasks)
 
     def sweep(self) -> None:

@@ -105,6 +105,8 @@ class Telling:
 
         The `first` answer of a conversation is followed by the notice.
         """
+        if self.finished:
+            return ""
         screened = screen(event.text, self.canaries)
         text = screened.text.strip()
         self.receipt.screened = screened.decisions

@@ -6,8 +6,9 @@ The first cause counts: a turn that was abandoned and is then cancelled by a cli
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from runtime.front.audience import Audience
 from runtime.turn.events import Cause
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from runtime.agents.definition import AgentDefinition
     from runtime.front.presence import Gone
     from runtime.front.telling import Telling
+
+LATE_MAX: Final = 1000
 
 
 @dataclass(slots=True)
@@ -49,19 +52,44 @@ class Turn:
         self.audience = Audience(self.grace_seconds, self._abandon)
 
     def end(self, cause: Cause) -> None:
-        """End the work; `execute` then writes the one terminal event."""
-        if self.ended is None:
+        """End the work; `execute` then writes the one terminal event.
+
+        A turn that has told its answer is left alone: its slot is free, and the answer remembered, when its
+        runner has cleaned up and not before.
+        """
+        if self.ended is None and not self.telling.finished:
             self.ended = cause
             if self.work is not None:
                 self.work.cancel()
 
     def _abandon(self) -> None:
-        if not self.telling.finished:
-            self.end(Cause.ABANDONED)
+        self.end(Cause.ABANDONED)
 
 
 class Turns(dict[str, Turn]):
-    """Turns that run or wait, by task id."""
+    """Turns that run or wait, by task id; of those that ended lately the ids alone, for `lately`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late: OrderedDict[str, str] = OrderedDict()
+
+    def leave(self, task_id: str) -> None:
+        """Let go of a turn that has ended."""
+        turn = self.pop(task_id, None)
+        if turn is not None:
+            self._late[task_id] = turn.context_id
+            while len(self._late) > LATE_MAX:
+                self._late.popitem(last=False)
+
+    def lately(self, wanted: Callable[[str, str], bool]) -> set[str]:
+        """Return the chosen tasks whose turns ended lately, and forget these ids.
+
+        The SDK saves a task's last events some time after its turn has ended (seen: up to 50 ms).
+        """
+        chosen = {task_id for task_id, context_id in self._late.items() if wanted(task_id, context_id)}
+        for task_id in chosen:
+            del self._late[task_id]
+        return chosen
 
     def context_of(self, task_id: str) -> str | None:
         """Return the context of a task whose turn runs or waits, else None."""

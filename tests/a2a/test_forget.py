@@ -307,3 +307,25 @@ async def test_nothing_in_the_process_holds_a_text_whose_turn_was_running(kit: A
         tasks = front.forget._handler._active_task_registry._active_tasks
         await until(lambda: not tasks)
         assert found("-".join(planted)) == []
+
+
+@pytest.mark.control("MEM-03")
+async def test_whenever_in_a_turn_its_conversation_is_forgotten_nothing_of_it_is_kept(kit: Any) -> None:
+    async def script(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+        yield Snapshot("word " * 6000)
+        yield Answer("secret " * 6000)
+
+    async with kit.serving(kit.Runner(script), kit.definition(max_concurrency=8)) as front:
+        store = front.forget._store
+        for ticks in range(60):
+            context = str(uuid.uuid4())
+            front.runner.started.clear()
+            asking = asyncio.create_task(front.ask("hello", context))
+            await front.runner.started.wait()
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+            await counts(front, {"context": context})
+            await asking
+            await front.ask("another")  # by its end the SDK has saved whatever it had of the one before
+            assert store.chosen(lambda _task, of, mine=context: of == mine) == set(), ticks
+            assert not front.executor._turns.lately(lambda _task, of, mine=context: of == mine)

@@ -130,3 +130,38 @@ async def test_draining_with_nothing_to_end_returns(kit: Any) -> None:
             await front.executor.drain()
             await front.executor.drain()
         assert front.executor.stopping
+
+
+@pytest.mark.control("LOAD-03")
+@pytest.mark.parametrize("how", ["stop", "cancel"])
+async def test_a_turn_that_has_answered_cleans_up_whole_and_is_remembered(kit: Any, how: str) -> None:
+    may_clean, cleaned = asyncio.Event(), asyncio.Event()
+
+    async def script(_plan: TurnPlan) -> AsyncGenerator[TurnEvent, None]:
+        try:
+            yield Answer("The whole answer.")
+        finally:
+            await may_clean.wait()
+            cleaned.set()
+
+    context = str(uuid.uuid4())
+    async with kit.serving(kit.Runner(script), kit.definition(), stop_grace_seconds=0.0) as front:
+        asking = asyncio.create_task(streamed(front, kit, context))
+        await turns(front, 1)
+        ((task_id, turn),) = front.executor._turns.items()
+        async with asyncio.timeout(5):
+            while not turn.telling.finished:  # noqa: ASYNC110  a state of the object, not an event
+                await asyncio.sleep(0)
+        if how == "stop":
+            ending = asyncio.create_task(front.executor.drain())
+        else:
+            ending = asyncio.create_task(front.rpc("tasks/cancel", {"id": task_id}))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert front.executor.running == 1, "the place is taken until the runner has cleaned up"
+        may_clean.set()
+        await ending
+        assert told((await asking)[-1]["status"])[:2] == ("completed", "The whole answer.")
+        assert cleaned.is_set()
+        async with front.forget._memory.turn(context) as remembered:
+            assert [one.agent for one in remembered] == ["The whole answer."]

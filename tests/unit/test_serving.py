@@ -17,7 +17,7 @@ from starlette.routing import Route
 from runtime.front.settings import FrontSettings
 from runtime.inflow import SLICE_BYTES
 from runtime.server import server_config
-from runtime.serving import UNREAD_LEAST_BYTES, DeadlineProtocol, QuietServer, unread_bytes
+from runtime.serving import UNIX_SEND_BYTES, UNREAD_LEAST_BYTES, DeadlineProtocol, QuietServer, unread_bytes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -296,3 +296,34 @@ def test_what_the_kernel_holds_for_a_reader_counts_as_unread() -> None:
         assert before >= 20_007
         assert theirs.recv(20_000, socket.MSG_WAITALL)
         assert unread_bytes(Transport(7)) == 7  # type: ignore[arg-type]
+
+
+def test_a_unix_reader_who_takes_three_times_the_least_is_seen_to_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+
+        class Transport(Waits):
+            def get_extra_info(self, _name: str) -> Any:
+                return ours
+
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UNIX_SEND_BYTES)
+        ours.setblocking(False)  # noqa: FBT003  the only form it has
+        with contextlib.suppress(BlockingIOError):
+            while ours.send(b"x" * 200_000):
+                pass
+        waits = unread_bytes(Transport(0))  # type: ignore[arg-type]
+        read = 0
+        while waits > 3 * UNREAD_LEAST_BYTES:
+            read += len(theirs.recv(3 * UNREAD_LEAST_BYTES, socket.MSG_WAITALL))
+            before, waits = waits, unread_bytes(Transport(0))  # type: ignore[arg-type]
+            assert before - waits >= UNREAD_LEAST_BYTES
+        assert read >= 3 * UNREAD_LEAST_BYTES
+
+
+async def test_whatever_waits_for_a_client_starts_its_time(served: Served) -> None:
+    reader, writer = await served.connect()
+    writer.write(GET)
+    await reader.readuntil(b"hello")
+    (connection,) = served.server.server_state.connections
+    assert connection.transport.get_write_buffer_limits() == (0, 0)
+    await closed(writer)

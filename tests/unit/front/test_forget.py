@@ -94,6 +94,9 @@ class Executor:
     def forget(self, _wanted: Callable[[str, str], bool]) -> dict[str, asyncio.Event]:
         return self.turns
 
+    def lately(self, _wanted: Callable[[str, str], bool]) -> set[str]:
+        return set()
+
 
 class Handler:
     """Says that a task was cancelled; it leaves out everything else."""
