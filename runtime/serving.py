@@ -38,7 +38,7 @@ BACKLOG = 128
 HEAD_SECONDS = 10.0
 UNREAD_SECONDS = 30.0
 UNREAD_LEAST_BYTES = 4096  # that a slow reader takes in that time
-# The kernel counts bytes of a Unix socket as read by whole pieces, as large as the buffer lets them be (seen):
+# The kernel counts bytes of a Unix socket as read by whole pieces, as large as the buffer allows (seen):
 # small ones let a slow reader be told from one who reads nothing.
 UNIX_SEND_BYTES = 8192
 CONNECTIONS_MAX = 600
