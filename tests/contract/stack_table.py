@@ -81,7 +81,7 @@ TABLE = {
     "ingress": Row(
         user="10205:10101",
         networks=frozenset({"edge"}),
-        memory_bytes=64 * MIB,
+        memory_bytes=128 * MIB,
         volumes={"front-local": SOCKETS + "front-local"},
         only_read=frozenset({"front-local"}),
         ports=("127.0.0.1:PORT->8011/tcp",),
