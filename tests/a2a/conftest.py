@@ -108,6 +108,20 @@ class Front:
                 if line.startswith("data: "):
                     yield json.loads(line[6:])
 
+    async def spoken(self, request: bytes) -> bytes:
+        """Send bytes on a connection of their own and return all that comes until its end."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
+        writer.write(request)
+        received = b""
+        async with asyncio.timeout(10):
+            with contextlib.suppress(ConnectionResetError):
+                while chunk := await reader.read(65536):
+                    received += chunk
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        return received
+
     async def ask(self, text: str, context: str | None = None, **extra: Any) -> dict[str, Any]:
         """Send a 0.3 message and return the task."""
         answer = await self.rpc("message/send", message03(text, context, **extra))

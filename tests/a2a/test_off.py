@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 from typing import Any
 
@@ -96,20 +94,6 @@ async def test_rest_and_grpc_paths_are_404_in_json_and_run_nothing(
     assert front.runner.plans == []
 
 
-async def spoken(front: Any, request: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(front.url.rpartition(":")[2]))
-    writer.write(request)
-    received = b""
-    async with asyncio.timeout(10):
-        with contextlib.suppress(ConnectionResetError):
-            while chunk := await reader.read(65536):
-                received += chunk
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
-    return received
-
-
 @pytest.mark.parametrize(
     "preface",
     [
@@ -120,7 +104,7 @@ async def spoken(front: Any, request: bytes) -> bytes:
     ids=["http2", "tls", "noise"],
 )
 async def test_what_is_no_http_1_is_answered_400_or_closed(front: Any, preface: bytes) -> None:
-    answer = await spoken(front, preface)
+    answer = await front.spoken(preface)
     assert b"HTTP/1.1 2" not in answer
     assert (b"HTTP/1.1 505 " if b"HTTP/2.0" in preface else b"HTTP/1.1 400 ") in answer
     assert front.runner.plans == []
@@ -130,7 +114,7 @@ async def test_what_is_no_http_1_is_answered_400_or_closed(front: Any, preface: 
 async def test_an_upgrade_is_not_made(front: Any, kit: Any) -> None:
     for protocol in (b"websocket", b"h2c"):
         head = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, close\r\nupgrade: %s\r\n" % protocol
-        answer = await spoken(front, head + b"sec-websocket-key: eA==\r\nsec-websocket-version: 13\r\n\r\n")
+        answer = await front.spoken(head + b"sec-websocket-key: eA==\r\nsec-websocket-version: 13\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 405 ")
     headers = {"connection": "Upgrade", "upgrade": "h2c"}
     sent = {"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": kit.message03("hi")}

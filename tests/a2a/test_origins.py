@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -165,20 +163,6 @@ async def test_a_stream_and_a_bug_have_the_security_headers_too(
             assert answer.headers[name] == value
 
 
-async def spoken(front: Any, request: bytes) -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(front.url.rpartition(":")[2]))
-    writer.write(request)
-    received = b""
-    async with asyncio.timeout(10):
-        with contextlib.suppress(ConnectionResetError):
-            while chunk := await reader.read(65536):
-                received += chunk
-    writer.close()
-    with contextlib.suppress(OSError):
-        await writer.wait_closed()
-    return received
-
-
 HOSTILE = (
     b"evil.example",
     b"evil.example:99999",
@@ -196,7 +180,7 @@ async def test_no_answer_is_made_of_what_a_request_calls_its_host(front: Any, ho
     extra = b"x-forwarded-host: evil.example\r\nx-forwarded-proto: gopher\r\nforwarded: host=evil.example\r\n"
     for path in (*card.PATHS, "/", "//evil.example", "/nope/", "/.well-known/", "/health/"):
         request = b"GET %s HTTP/1.1\r\nhost: %s\r\n%sconnection: close\r\n\r\n" % (path.encode(), host, extra)
-        answer = await spoken(front, request)
+        answer = await front.spoken(request)
         assert b"evil" not in answer
         assert b"location" not in answer.lower()
         if path in card.PATHS:
@@ -206,8 +190,8 @@ async def test_no_answer_is_made_of_what_a_request_calls_its_host(front: Any, ho
 async def test_an_absolute_target_is_no_path_of_ours(front: Any, kit: Any) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": kit.message03("hi")})
     head = "POST http://evil.example/ HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    answer = await spoken(
-        front, f"{head}connection: close\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
+    answer = await front.spoken(
+        f"{head}connection: close\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode()
     )
     assert answer.startswith(b"HTTP/1.1 404 ")
     assert b"evil" not in answer
@@ -219,6 +203,6 @@ async def test_an_absolute_target_is_no_path_of_ours(front: Any, kit: Any) -> No
 async def test_no_spelling_of_the_endpoint_goes_round_the_gate(front: Any, kit: Any, path: str) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message/send", "params": kit.message03("hi")})
     request = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\nconnection: close\r\n"
-    answer = await spoken(front, f"{request}content-length: {len(body)}\r\n\r\n{body}".encode())
+    answer = await front.spoken(f"{request}content-length: {len(body)}\r\n\r\n{body}".encode())
     assert answer.startswith((b"HTTP/1.1 404 ", b"HTTP/1.1 400 "))
     assert front.runner.plans == []

@@ -39,6 +39,7 @@ def test_there_is_one_answer_for(played: Rows, row: Row) -> None:
 def test_nothing_is_left_of_all_these_turns(world: World, played: Rows) -> None:
     wait(played.values())
     world.nothing_stays()
+    assert not world.left()
 
 
 def test_the_receipts_say_the_cause_of_each(world: World, played: Rows) -> None:

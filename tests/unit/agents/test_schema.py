@@ -137,7 +137,9 @@ def test_the_schema_in_the_docs_is_the_one_that_the_table_makes() -> None:
 
 
 def test_the_schema_is_a_schema() -> None:
-    jsonschema.Draft7Validator.check_schema(agent_schema())
+    schema = agent_schema()
+    jsonschema.Draft7Validator.check_schema(schema)
+    assert schema["$schema"] == jsonschema.Draft7Validator.META_SCHEMA["$schema"]
 
 
 def test_the_schema_takes_ada_and_the_template_once_it_is_filled_in() -> None:
